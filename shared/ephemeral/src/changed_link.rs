@@ -27,9 +27,22 @@ impl<T> FamilyState<T> {
         matches!(self, FamilyState::Ready)
     }
 
-    /// Returns whether the family may be up: one that was not requested may have been up before.
-    pub fn is_usable(&self) -> bool {
-        matches!(self, FamilyState::Ready | FamilyState::Disabled)
+    /// Returns whether addresses of the family are reachable. One that was not requested may have been up before.
+    pub fn reachability(&self) -> Reachability {
+        match self {
+            FamilyState::Ready | FamilyState::Disabled => Reachability::Reachable,
+            FamilyState::Pending(_) => Reachability::Pending,
+            FamilyState::Failed(_) => Reachability::Unreachable,
+        }
+    }
+
+    /// Returns why the family is not up: its failure, or the condition that it waits for.
+    pub fn reason(&self, waiting_for: impl Fn(&T) -> String) -> Option<String> {
+        match self {
+            FamilyState::Failed(why) => Some(why.clone()),
+            FamilyState::Pending(pending) => Some(waiting_for(pending)),
+            FamilyState::Ready | FamilyState::Disabled => None,
+        }
     }
 
     /// Continues a pending family: `step` returns whether it is up.
@@ -41,6 +54,14 @@ impl<T> FamilyState<T> {
             Err(e) => *self = FamilyState::Failed(e.to_string()),
         }
     }
+}
+
+/// Whether an address is reachable, or may become reachable once its family is up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reachability {
+    Reachable,
+    Pending,
+    Unreachable,
 }
 
 /// A link with the changes made to it.

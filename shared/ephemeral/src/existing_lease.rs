@@ -105,9 +105,7 @@ fn lease_for(address: Prefix) -> Lease {
         routes: None,
         mtu: None,
         server: None,
-        dns: Vec::new(),
         domain: None,
-        host_name: None,
         lifetime: None,
         options: BTreeMap::new(),
     }
@@ -116,19 +114,14 @@ fn lease_for(address: Prefix) -> Lease {
 /// The format of systemd's DHCP library, which NetworkManager's internal client uses too.
 fn parse_networkd(text: &str) -> Option<Lease> {
     let ip = |key: &str| value(text, key)?.split_whitespace().next()?.parse::<Ipv4Addr>().ok();
-    let ips = |key: &str| {
-        let all = value(text, key).unwrap_or_default();
-        all.split_whitespace().filter_map(|w| w.parse().ok()).collect::<Vec<Ipv4Addr>>()
-    };
     let length = ip("NETMASK").and_then(Prefix::length_of).unwrap_or(32);
     let mut lease = lease_for(Prefix::new(ip("ADDRESS")?, length));
     lease.broadcast = ip("BROADCAST");
-    lease.routers = ips("ROUTER");
+    let routers = value(text, "ROUTER").unwrap_or_default().split_whitespace();
+    lease.routers = routers.filter_map(|router| router.parse().ok()).collect();
     lease.server = ip("SERVER_ADDRESS");
-    lease.dns = ips("DNS");
     lease.mtu = value(text, "MTU").and_then(|m| m.parse().ok());
     lease.domain = value(text, "DOMAINNAME").map(Into::into);
-    lease.host_name = value(text, "HOSTNAME").map(Into::into);
     lease.lifetime = value(text, "LIFETIME").and_then(|t| t.parse().ok()).map(Duration::from_secs);
     lease.routes = ["CLASSLESS_ROUTES", "ROUTES"].iter().find_map(|key| {
         let routes = value(text, key)?.split_whitespace().filter_map(|word| {
@@ -154,7 +147,6 @@ fn parse_networkd(text: &str) -> Option<Lease> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use system::WriteOptions;
 
     const NETWORKD: &str = "# This is private data. Do not parse.\nADDRESS=10.0.2.15\nNETMASK=255.255.255.0\n\
         ROUTER=10.0.2.2\nSERVER_ADDRESS=10.0.2.3\nMTU=1400\nLIFETIME=600\nDNS=10.0.2.4 10.0.2.5\n\
@@ -179,7 +171,7 @@ mod tests {
         assert_eq!(lease.address.to_string(), "10.0.2.15/24");
         assert_eq!((lease.mtu, lease.lifetime), (Some(1400), Some(Duration::from_secs(600))));
         assert_eq!(lease.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
-        assert_eq!((lease.routes.unwrap().len(), lease.dns.len()), (2, 2));
+        assert_eq!((lease.routes.unwrap().len(), lease.routers.len()), (2, 1));
         assert!(!lease.options.contains_key(&246));
         assert_eq!(parse_networkd("ADDRESS=\n"), None);
         assert_eq!(parse_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);
@@ -210,10 +202,9 @@ mod tests {
 
     #[test]
     fn leases_of_both_services_are_found_while_valid() {
-        let top = std::env::temp_dir().join(format!("ephemeral-held-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
-        let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).unwrap();
+        let put = |path: &str, text: &str| top.put(path, text);
         let found = |addresses: &[LinkAddress]| {
             find(&sys, 3, "eth0", addresses).map(|(who, l)| (who, l.address.to_string()))
         };
@@ -230,6 +221,5 @@ mod tests {
         put("/run/systemd/netif/links/4", "ADMIN_STATE=configured\n");
         put("/run/systemd/netif/links/5", "ADMIN_STATE=unmanaged\n");
         assert!(is_managed(&sys, 4) && !is_managed(&sys, 5));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

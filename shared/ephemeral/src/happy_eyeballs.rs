@@ -2,15 +2,15 @@
 //! so that metadata over IPv6 does not wait for a DHCP server that never responds, or the other way round.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use system::{
     Deadline, Error, Exchange, KeptConnection, PendingLookup, Request, Response, Result, System, debug,
 };
 
-use crate::changed_link::POLL_INTERVAL;
+use crate::EphemeralNetwork;
+use crate::changed_link::{POLL_INTERVAL, Reachability};
 
 /// The time between the first requests of two candidates, so that an immediate response makes the others unnecessary.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
@@ -92,161 +92,167 @@ impl From<Error> for Failure {
     }
 }
 
-/// Whether an address is reachable, or may become so while its family is still coming up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reachability {
-    Reachable,
-    Pending,
-    Unreachable,
+/// A race between candidates.
+struct Race<'a, 'n> {
+    sys: &'a System,
+    /// The ephemeral network; `None` for the machine's existing network.
+    network: Option<&'a mut EphemeralNetwork<'n>>,
+    deadline: Deadline,
+    /// The time since the start of the race.
+    now: Duration,
+    /// The time at which the next candidate may be requested.
+    next_start: Duration,
+    /// The time at which a candidate was found to be locked.
+    locked_since: Option<Duration>,
 }
 
-/// The network that the requests use.
-pub trait Network {
-    fn sys(&self) -> &System;
-    fn reachability(&self, to: SocketAddr) -> Reachability;
-    /// Returns the index of the link for link-local addresses without a zone; 0 for none.
-    fn link(&self) -> u32;
-    /// Returns whether the network is up, so that names can be resolved.
-    fn is_up(&self) -> bool;
-    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline);
-    /// Returns the problems of the network itself.
-    fn network_errors(&self) -> String;
-}
-
-/// The machine's existing network.
-struct ExistingNetwork<'a>(&'a System);
-
-impl Network for ExistingNetwork<'_> {
-    fn sys(&self) -> &System {
-        self.0
-    }
-
-    fn reachability(&self, _: SocketAddr) -> Reachability {
-        Reachability::Reachable
-    }
-
-    fn link(&self) -> u32 {
-        0
-    }
-
-    fn is_up(&self) -> bool {
-        true
-    }
-
-    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
-        self.0.poll_fds(fds, deadline);
-    }
-
-    fn network_errors(&self) -> String {
-        String::new()
-    }
-}
-
-pub fn fetch_without_link(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
-    fetch(&mut ExistingNetwork(sys), candidates, deadline)
-}
-
-/// Fetches from the candidates and returns the first successful response.
-pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
-    let began = net.sys().clock().elapsed();
+/// Fetches from the candidates and returns the first successful response: over the ephemeral network, or over the machine's
+/// existing network if it is `None`.
+pub fn fetch(
+    sys: &System,
+    network: Option<&mut EphemeralNetwork<'_>>,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<FirstResponse> {
+    let began = sys.clock().elapsed();
     let service = candidates.first().map(Request::redacted_url).unwrap_or_default();
-    let _activity = net.sys().begin_activity(format!("waiting for metadata from {service}"));
-    let first = |request: &Request| Attempt {
-        state: State::Waiting(Duration::ZERO),
-        retries_left: request.retry_settings().0,
-        busy_retries: 0,
-        busy_since: None,
-        transient_since: None,
-        last_error: None,
-        began: Duration::ZERO,
-        is_pending: false,
-    };
-    let mut attempts: Vec<Attempt> = candidates.iter().map(first).collect();
-    let mut next_start = Duration::ZERO;
-    let mut locked_since = None;
+    let _activity = sys.begin_activity(format!("waiting for metadata from {service}"));
+    let mut attempts: Vec<Attempt> = candidates.iter().map(Attempt::new).collect();
+    let (now, next_start) = (Duration::ZERO, Duration::ZERO);
+    let mut race = Race { sys, network, deadline, now, next_start, locked_since: None };
     loop {
-        let now = net.sys().clock().elapsed().saturating_sub(began);
-        let is_locked = locked_since.is_some();
-        for (i, (attempt, request)) in attempts.iter_mut().zip(candidates).enumerate() {
-            let failure = match &mut attempt.state {
-                State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, request) {
-                    Ok(None) => continue,
-                    Ok(Some(resolving)) => {
-                        // An address needs no resolution and is requested in the same turn.
-                        attempt.state = State::Resolving(resolving);
-                        attempt.began = now;
-                        match begin(net, request, attempt, deadline, is_locked) {
-                            Ok(true) => {
-                                next_start = now + ATTEMPT_DELAY;
-                                continue;
-                            }
-                            Ok(false) => continue,
-                            Err(e) => e.into(),
-                        }
-                    }
-                    Err(e) => e.into(),
-                },
-                State::Resolving(_) => match begin(net, request, attempt, deadline, is_locked) {
-                    Ok(_) => continue,
-                    Err(e) => e.into(),
-                },
-                State::Running(_) | State::Complete(_) => match attempt.result() {
-                    None => continue,
-                    Some(done) => match check_response(net.sys(), request, done, deadline) {
-                        Ok(response) => {
-                            debug!(
-                                net.sys(),
-                                "{} answered ({} bytes) after {:.3} s",
-                                request.redacted_url(),
-                                response.body.len(),
-                                attempt.took(now)
-                            );
-                            return Ok(FirstResponse {
-                                index: i,
-                                response,
-                                connection: attempt.connection(),
-                            });
-                        }
-                        Err(failure) => failure,
-                    },
-                },
-                State::Waiting(_) | State::Failed => continue,
-            };
-            debug!(
-                net.sys(),
-                "{}: {} after {:.3} s; {} retries left",
-                request.redacted_url(),
-                failure.error,
-                attempt.took(now),
-                if failure.is_permanent() { 0 } else { attempt.retries_left }
-            );
-            attempt.fail(request, failure, now);
-        }
-        if locked_since.is_none() && attempts.iter().any(|attempt| attempt.has(ErrorKind::PermissionDenied)) {
-            locked_since = Some(now);
-        }
-        let is_late = locked_since.is_some_and(|since| now >= since + LOCKED_TIMEOUT);
-        let all_failed = attempts.iter().all(|attempt| match attempt.state {
-            State::Failed => true,
-            // No other candidate can be reached.
-            State::Waiting(_) if locked_since.is_some() => {
-                attempt.has(ErrorKind::NetworkUnreachable) || is_late && attempt.is_pending
+        race.now = sys.clock().elapsed().saturating_sub(began);
+        for (index, (attempt, request)) in attempts.iter_mut().zip(candidates).enumerate() {
+            let done = race.advance(request, attempt);
+            let (url, took) = (request.redacted_url(), attempt.took(race.now));
+            match done {
+                Ok(None) => {}
+                Ok(Some(response)) => {
+                    debug!(sys, "{url} answered ({} bytes) after {took:.3} s", response.body.len());
+                    return Ok(FirstResponse { index, response, connection: attempt.connection() });
+                }
+                Err(failure) => {
+                    let left = if failure.is_permanent() { 0 } else { attempt.retries_left };
+                    debug!(sys, "{url}: {} after {took:.3} s; {left} retries left", failure.error);
+                    attempt.fail(request, failure, race.now);
+                }
             }
-            State::Waiting(_) | State::Resolving(_) | State::Running(_) | State::Complete(_) => false,
-        });
-        if all_failed || deadline.is_expired() {
-            return Err(combined_error(candidates, attempts, &net.network_errors()));
+        }
+        if race.locked_since.is_none()
+            && attempts.iter().any(|attempt| attempt.has(ErrorKind::PermissionDenied))
+        {
+            race.locked_since = Some(race.now);
+        }
+        if race.have_all_failed(&attempts) || deadline.is_expired() {
+            let network_errors = race.network.map(|network| network.failure_reasons()).unwrap_or_default();
+            return Err(combined_error(candidates, attempts, &network_errors));
         }
         let running = attempts.iter().filter_map(|attempt| match &attempt.state {
             State::Running(exchange) => Some((exchange.as_fd(), exchange.wants_write())),
             _ => None,
         });
-        let fds: Vec<_> = running.collect();
-        net.wait(&fds, deadline.earlier(Deadline::after(POLL_INTERVAL)));
+        let (fds, until) = (running.collect::<Vec<_>>(), deadline.earlier(Deadline::after(POLL_INTERVAL)));
+        match &mut race.network {
+            Some(network) => network.poll_once(&fds, until),
+            None => drop(sys.poll_fds(&fds, until)),
+        }
+    }
+}
+
+impl Race<'_, '_> {
+    /// Continues with a candidate, and returns its response once it is complete and successful.
+    fn advance(
+        &mut self,
+        request: &Request,
+        attempt: &mut Attempt,
+    ) -> std::result::Result<Option<Response>, Failure> {
+        match attempt.state {
+            State::Waiting(at) if self.now >= at && self.now >= self.next_start => {
+                // Names are resolved once the network is up.
+                if !request.has_host_name() || self.network.as_ref().is_none_or(|network| network.is_ready())
+                {
+                    let link = self.network.as_ref().map_or(0, |network| network.link.info.index);
+                    attempt.state = State::Resolving(request.resolve(link)?);
+                    attempt.began = self.now;
+                    // An address needs no resolution and is requested in the same turn.
+                    if self.begin(request, attempt)? {
+                        self.next_start = self.now + ATTEMPT_DELAY;
+                    }
+                }
+            }
+            State::Resolving(_) => drop(self.begin(request, attempt)?),
+            State::Running(_) | State::Complete(_) => {
+                if let Some(done) = attempt.result() {
+                    return check_response(self.sys, request, done, self.deadline).map(Some);
+                }
+            }
+            State::Waiting(_) | State::Failed => {}
+        }
+        Ok(None)
+    }
+
+    /// Begins a request once the addresses are known. Returns `false` if they are not known yet, or if their family is still
+    /// coming up. Resolving a name does not delay other requests. If another candidate is locked, a family that is still
+    /// coming up is tried too: its address may be locked as well, which is found out without a network.
+    fn begin(&self, request: &Request, attempt: &mut Attempt) -> Result<bool> {
+        let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
+        let Some(found) = resolving.poll() else { return Ok(false) };
+        let all = found?;
+        let reachability =
+            |to| self.network.as_ref().map_or(Reachability::Reachable, |network| network.reachability(to));
+        let has = |wanted| all.iter().find(|to| reachability(**to) == wanted);
+        if let Some(to) = has(Reachability::Reachable) {
+            attempt.state = if request.is_https() {
+                State::Complete(Box::new(self.sys.try_fetch(request, self.deadline)))
+            } else {
+                State::Running(Box::new(Exchange::begin(self.sys, request, *to, self.deadline)?))
+            };
+            return Ok(true);
+        }
+        let Some(to) = has(Reachability::Pending) else {
+            let message = "no route for its address family";
+            return Err(Error::with_kind(ErrorKind::NetworkUnreachable, message));
+        };
+        if self.locked_since.is_some()
+            && !request.is_https()
+            && let Err(e) = Exchange::begin(self.sys, request, *to, self.deadline)
+            && e.is_permanent()
+        {
+            return Err(e);
+        }
+        attempt.is_pending = true;
+        attempt.state = State::Waiting(Duration::ZERO);
+        Ok(false)
+    }
+
+    /// Returns whether no candidate can succeed any more.
+    fn have_all_failed(&self, attempts: &[Attempt]) -> bool {
+        let is_late = self.locked_since.is_some_and(|since| self.now >= since + LOCKED_TIMEOUT);
+        attempts.iter().all(|attempt| match attempt.state {
+            State::Failed => true,
+            // No other candidate can be reached.
+            State::Waiting(_) if self.locked_since.is_some() => {
+                attempt.has(ErrorKind::NetworkUnreachable) || is_late && attempt.is_pending
+            }
+            State::Waiting(_) | State::Resolving(_) | State::Running(_) | State::Complete(_) => false,
+        })
     }
 }
 
 impl Attempt {
+    fn new(request: &Request) -> Attempt {
+        Attempt {
+            state: State::Waiting(Duration::ZERO),
+            retries_left: request.retries,
+            busy_retries: 0,
+            busy_since: None,
+            transient_since: None,
+            last_error: None,
+            began: Duration::ZERO,
+            is_pending: false,
+        }
+    }
+
     /// Returns the seconds since the request began.
     fn took(&self, now: Duration) -> f64 {
         now.saturating_sub(self.began).as_secs_f64()
@@ -278,7 +284,6 @@ impl Attempt {
 
     /// Decides after a failure: another attempt, or the end.
     fn fail(&mut self, request: &Request, failure: Failure, now: Duration) {
-        let pause = request.retry_settings().1;
         let transient_since = *self.transient_since.get_or_insert(now);
         self.state = match failure {
             failure if failure.is_permanent() => {
@@ -291,63 +296,17 @@ impl Attempt {
                 let busy_for = now.saturating_sub(*self.busy_since.get_or_insert(now));
                 request.busy_pause(asked, busy_for).map_or(State::Failed, |pause| State::Waiting(now + pause))
             }
-            Failure { is_transient: true, .. } if now < transient_since + request.tolerance() => {
-                State::Waiting(now + pause)
+            Failure { is_transient: true, .. } if now < transient_since + request.tolerance => {
+                State::Waiting(now + request.pause)
             }
             _ if self.retries_left > 0 => {
                 self.retries_left -= 1;
-                State::Waiting(now + pause)
+                State::Waiting(now + request.pause)
             }
             _ => State::Failed,
         };
         self.last_error = Some(failure.error);
     }
-}
-
-/// Begins to resolve a candidate's host. `None`: names cannot be resolved yet.
-fn resolve(net: &dyn Network, request: &Request) -> Result<Option<PendingLookup>> {
-    if request.has_host_name() && !net.is_up() {
-        return Ok(None);
-    }
-    request.resolve(net.link()).map(Some)
-}
-
-/// Begins a request once the addresses are known. `false`: they are not known yet, or their family is still coming up.
-/// Resolving a name does not delay other requests. If another candidate is locked, a family that is still coming up is tried
-/// too: its address may be locked as well, which needs no network to be seen.
-fn begin(
-    net: &dyn Network,
-    request: &Request,
-    attempt: &mut Attempt,
-    deadline: Deadline,
-    is_locked: bool,
-) -> Result<bool> {
-    let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
-    let Some(found) = resolving.poll() else { return Ok(false) };
-    let all = found?;
-    let has = |wanted| all.iter().find(|to| net.reachability(**to) == wanted);
-    if let Some(to) = has(Reachability::Reachable) {
-        attempt.state = if request.is_https() {
-            State::Complete(Box::new(net.sys().try_fetch(request, deadline)))
-        } else {
-            State::Running(Box::new(Exchange::begin(net.sys(), request, *to, deadline)?))
-        };
-        return Ok(true);
-    }
-    let Some(to) = has(Reachability::Pending) else {
-        let message = "no route for its address family";
-        return Err(Error::with_kind(ErrorKind::NetworkUnreachable, message));
-    };
-    if is_locked
-        && !request.is_https()
-        && let Err(e) = Exchange::begin(net.sys(), request, *to, deadline)
-        && e.is_permanent()
-    {
-        return Err(e);
-    }
-    attempt.is_pending = true;
-    attempt.state = State::Waiting(Duration::ZERO);
-    Ok(false)
 }
 
 /// Returns the response if it is successful or its status is accepted. A missing optional resource is an error of the kind
@@ -362,7 +321,7 @@ fn check_response(
     match response.status {
         200..300 => Ok(response),
         400.. if request.accepts(response.status) => Ok(response),
-        404 | 410 if request.is_optional() => Err(Error::io("not found", &ErrorKind::NotFound.into()).into()),
+        404 | 410 if request.optional => Err(Error::io("not found", &ErrorKind::NotFound.into()).into()),
         status => Err(Failure {
             error: Error::new(format!("status {status}")),
             pause: request.retry_pause(&response, sys.clock().wall(), Some(deadline)),
@@ -422,7 +381,7 @@ mod tests {
     }
 
     fn run(candidates: &[Request], seconds: u64) -> Result<FirstResponse> {
-        fetch_without_link(&System::new("/"), candidates, Deadline::after(Duration::from_secs(seconds)))
+        fetch(&System::new("/"), None, candidates, Deadline::after(Duration::from_secs(seconds)))
     }
 
     const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use system::{Error, LinkAddress, Prefix, Protocol, Result, debug};
 
-use crate::changed_link::{ChangedLink, FamilyState, POLL_INTERVAL};
+use crate::changed_link::{ChangedLink, FamilyState};
 use crate::journal::{self, Rollback};
 use crate::router_solicitation::{ALL_ROUTERS_ETHERNET, eui64_link_local, solicitation};
 
@@ -26,12 +26,6 @@ pub enum Ipv6Method {
     LinkLocal,
     /// A route from a router advertisement, and an address if the advertisement provides one.
     RouterAdvertisement,
-}
-
-/// IPv6 on a link.
-#[derive(Debug)]
-pub struct Ipv6 {
-    pub state: FamilyState<PendingIpv6>,
 }
 
 /// The progress of IPv6.
@@ -54,27 +48,19 @@ impl PendingIpv6 {
     }
 }
 
-impl Ipv6 {
-    /// Starts the configuration. A failure becomes the state of this family.
-    pub fn begin(method: Option<Ipv6Method>, link: &mut ChangedLink<'_>) -> Ipv6 {
-        let started = method.map_or(Ok(FamilyState::Disabled), |method| prepare(method, link));
-        Ipv6 { state: started.unwrap_or_else(|e| FamilyState::Failed(e.to_string())) }
-    }
-
-    /// Returns the time until there is something to do.
-    pub fn next_wait(&self) -> Option<Duration> {
-        self.state.is_pending().then_some(POLL_INTERVAL)
-    }
-
-    /// Takes the next step. If IPv4 works, waits for a router only until the last solicitation has timed out.
-    pub fn advance(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) {
-        self.state.advance(|pending| pending.step(link, has_v4));
+/// Starts the configuration by this method. A failure becomes the state of the family.
+pub fn begin(method: Option<Ipv6Method>, link: &mut ChangedLink<'_>) -> FamilyState<PendingIpv6> {
+    match method.map(|method| prepare(method, link)) {
+        None => FamilyState::Disabled,
+        Some(Ok(pending)) => FamilyState::Pending(pending),
+        Some(Err(e)) => FamilyState::Failed(e.to_string()),
     }
 }
 
 impl PendingIpv6 {
-    /// Takes the next step. Returns whether IPv6 is up.
-    fn step(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) -> Result<bool> {
+    /// Makes the next step if it is due, and returns whether IPv6 is up. If IPv4 works, routers are awaited no longer than
+    /// their solicitations take.
+    pub fn step(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) -> Result<bool> {
         let now = link.sys.clock().elapsed().saturating_sub(self.began);
         let index = link.info.index;
         let addresses = link.sys.link_addresses()?;
@@ -113,14 +99,13 @@ impl PendingIpv6 {
     }
 }
 
-fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<FamilyState<PendingIpv6>> {
+fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<PendingIpv6> {
     let name = link.info.name.clone();
     match journal::read_sysctl(link.sys, &name, "disable_ipv6").as_deref() {
-        None => return Ok(FamilyState::Failed("IPv6 is not available".into())),
+        None => return Err(Error::new("IPv6 is not available")),
         Some("1") => {
-            return Ok(FamilyState::Failed(format!(
-                "it is disabled on {name} (net.ipv6.conf.{name}.disable_ipv6)"
-            )));
+            let message = format!("it is disabled on {name} (net.ipv6.conf.{name}.disable_ipv6)");
+            return Err(Error::new(message));
         }
         Some(_) => {}
     }
@@ -136,13 +121,7 @@ fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<FamilyState
         }
     }
     let began = link.sys.clock().elapsed();
-    Ok(FamilyState::Pending(PendingIpv6 {
-        needs_route,
-        began,
-        sent: 0,
-        next: Duration::ZERO,
-        has_local: false,
-    }))
+    Ok(PendingIpv6 { needs_route, began, sent: 0, next: Duration::ZERO, has_local: false })
 }
 
 fn solicit_routers(from: Ipv6Addr, link: &ChangedLink<'_>) -> Result<()> {
@@ -155,6 +134,7 @@ fn solicit_routers(from: Ipv6Addr, link: &ChangedLink<'_>) -> Result<()> {
     }
     Ok(())
 }
+
 fn is_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(a) if a.is_unicast_link_local())
 }

@@ -56,14 +56,11 @@ impl Journal {
 
     /// Rolls back all steps, the last one first. A failure is logged; the other steps are still rolled back.
     pub fn roll_back(&mut self, sys: &System, dir: &str) {
-        let name = match link_name(sys, self.link) {
-            Some(name) => name,
-            None => {
-                // The NIC was removed, and all of its configuration with it.
-                self.steps.clear();
-                String::new()
-            }
-        };
+        let name = link_name(sys, self.link).unwrap_or_else(|| {
+            // The NIC was removed, and its configuration with it.
+            self.steps.clear();
+            String::new()
+        });
         while let Some(step) = self.steps.pop() {
             let done = match &step {
                 Rollback::Down => sys.set_link_up(&name, false),
@@ -175,7 +172,7 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
             continue;
         };
         let (pid, start) = journal.owner;
-        // This process has not begun yet, or was interrupted and is the same process.
+        // A journal of this process is one of an interrupted stage, which continues as the same process.
         if pid != std::process::id() && start_time(sys, pid) == Some(start) {
             debug!(sys, "{path}: process {pid} is still running");
         } else if crate::existing_lease::is_managed(sys, journal.link) {
@@ -195,12 +192,6 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
-        let top = std::env::temp_dir().join(format!("ephemeral-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
-        (System::new(&top), top)
-    }
 
     #[test]
     fn journal_text_is_parsed_to_itself() {
@@ -232,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_journal_is_written_first_and_removed_last() {
-        let (sys, top) = sandbox("record");
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
         let mut journal = Journal::new(&sys, 7);
         journal.push(&sys, "/run/e", Rollback::Down).unwrap();
         journal.push(&sys, "/run/e", Rollback::Mtu(9000)).unwrap();
@@ -245,18 +237,13 @@ mod tests {
         roll_back_stale(&sys, "/run/e");
         assert!(!sys.exists("/run/e/9"));
         roll_back_stale(&sys, "/run/none");
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn changes_of_running_processes_are_not_rolled_back() {
-        let (sys, top) = sandbox("living");
-        sys.write(
-            "/proc/9/stat",
-            "9 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0",
-            WriteOptions::default(),
-        )
-        .unwrap();
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        top.put("proc/9/stat", "9 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0");
         assert_eq!((start_time(&sys, 9), start_time(&sys, 10)), (Some(777), None));
         for (text, stays) in [("process 9 777\nlink 1\n", true), ("process 9 778\nlink 1\n", false)] {
             sys.write("/run/e/1", text, WriteOptions::default()).unwrap();
@@ -265,15 +252,9 @@ mod tests {
         }
         // A stage that was interrupted reverts its changes as the same process.
         let own = std::process::id();
-        sys.write(
-            format!("/proc/{own}/stat"),
-            "1 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0",
-            WriteOptions::default(),
-        )
-        .unwrap();
+        top.put(&format!("proc/{own}/stat"), "1 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0");
         sys.write("/run/e/1", format!("process {own} 7\nlink 1\n"), WriteOptions::default()).unwrap();
         roll_back_stale(&sys, "/run/e");
         assert!(!sys.exists("/run/e/1"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -28,12 +28,8 @@ pub struct Lease {
     pub mtu: Option<u32>,
     /// The server's address.
     pub server: Option<Ipv4Addr>,
-    /// The DNS servers.
-    pub dns: Vec<Ipv4Addr>,
     /// The domain name.
     pub domain: Option<String>,
-    /// The hostname.
-    pub host_name: Option<String>,
     /// The lifetime of the lease; `None` if the server sent none or the lease is permanent.
     pub lifetime: Option<Duration>,
     /// All options as received, for those that only one cloud uses (245: Azure's wire server).
@@ -54,13 +50,10 @@ impl Lease {
             Some(mask) => Prefix::length_of(mask).ok_or("non-contiguous subnet mask")?,
             None => classful_prefix_length(given),
         };
-        let text = |code| {
-            let text =
-                String::from_utf8_lossy(message.option(code)?).trim_end_matches('\0').trim().to_string();
-            // Characters that no name has could have a meaning in a file or log.
-            let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-            (!text.is_empty() && text.chars().all(is_name)).then_some(text)
-        };
+        let domain = message.option(option::DOMAIN_NAME).map(String::from_utf8_lossy).unwrap_or_default();
+        let domain = domain.trim_end_matches('\0').trim();
+        // Characters that no name has could have a meaning in a file or log.
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let routes = [option::CLASSLESS_ROUTES, option::MICROSOFT_CLASSLESS_ROUTES]
             .into_iter()
             .find_map(|code| message.option(code).map(parse_classless_routes))
@@ -73,9 +66,7 @@ impl Lease {
             routes,
             mtu: message.number_option(option::INTERFACE_MTU).filter(|m| *m >= MIN_MTU),
             server: message.address_option(option::SERVER_IDENTIFIER),
-            dns: message.addresses(option::DNS),
-            domain: text(option::DOMAIN_NAME),
-            host_name: text(option::HOST_NAME),
+            domain: (!domain.is_empty() && domain.chars().all(is_name)).then(|| domain.to_string()),
             lifetime: time.map(|s| Duration::from_secs(s.into())),
             options: sort::collect(message.options.iter().cloned()),
         })
@@ -208,24 +199,25 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_a_lease_is_read() {
+    fn every_used_option_of_a_lease_is_read() {
         let all = lease(vec![
             (1, vec![255, 255, 255, 0]),
             (3, vec![192, 0, 2, 1, 192, 0, 2, 2]),
-            (12, b"name\0".to_vec()),
-            (15, b"a.example; rm".to_vec()),
+            (15, b"a.example\0".to_vec()),
             (26, vec![5, 180]),
             (51, vec![0, 0, 14, 16]),
             (54, vec![192, 0, 2, 3]),
             (245, vec![168, 63, 129, 16]),
         ]);
-        assert_eq!(all.host_name.as_deref(), Some("name"));
-        assert_eq!((all.domain.as_deref(), all.mtu), (None, Some(1460)));
+        assert_eq!((all.domain.as_deref(), all.mtu), (Some("a.example"), Some(1460)));
         assert_eq!(all.lifetime, Some(Duration::from_secs(3600)));
         assert_eq!(all.server, Some(Ipv4Addr::new(192, 0, 2, 3)));
         assert_eq!(all.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
-        let unknown = lease(vec![(26, vec![0, 9]), (51, vec![255; 4]), (245, vec![1])]);
-        assert_eq!((unknown.mtu, unknown.lifetime, unknown.wire_server()), (None, None, None));
+        let bad = lease(vec![(15, b"a; rm".into()), (26, vec![0, 9]), (51, vec![255; 4]), (245, vec![1])]);
+        assert_eq!(
+            (bad.domain.as_deref(), bad.mtu, bad.lifetime, bad.wire_server()),
+            (None, None, None, None)
+        );
     }
 
     #[test]

@@ -38,16 +38,16 @@ pub use ipv6::Ipv6Method;
 pub use journal::roll_back_stale;
 pub use lease::Lease;
 
-use changed_link::{ChangedLink, FamilyState};
-use happy_eyeballs::{Network, Reachability};
+use changed_link::{ChangedLink, FamilyState, POLL_INTERVAL, Reachability};
 use ipv4::Ipv4;
-use ipv6::Ipv6;
+use ipv6::PendingIpv6;
 
 /// The directory below the run directory with one file for each changed link.
 pub const JOURNAL_DIR: &str = "ephemeral";
 /// The limit of every wait, also if a longer one is configured: a boot has to finish.
 // Wait: the temporary network | whatever is configured, at most | -
 const MAX_WAIT: Duration = Duration::from_secs(600);
+
 /// The network that a datasource needs. Both families come up in parallel; the first one suffices.
 #[derive(Debug, Clone)]
 pub struct NetworkRequest<'a> {
@@ -65,7 +65,7 @@ pub struct NetworkRequest<'a> {
 pub struct EphemeralNetwork<'a> {
     link: ChangedLink<'a>,
     v4: Ipv4,
-    v6: Ipv6,
+    v6: FamilyState<PendingIpv6>,
     deadline: Deadline,
 }
 
@@ -103,7 +103,7 @@ impl<'a> EphemeralNetwork<'a> {
         let mut link = ChangedLink::new(sys, link, wants.journal_dir);
         let v4 = Ipv4::begin(wants.v4.as_ref(), &mut link);
         // Before the link is set up, because the kernel then solicits routers.
-        let v6 = Ipv6::begin(wants.v6, &mut link);
+        let v6 = ipv6::begin(wants.v6, &mut link);
         link.set_up()?;
         Ok(EphemeralNetwork { link, v4, v6, deadline: deadline.earlier(Deadline::after(MAX_WAIT)) })
     }
@@ -123,18 +123,14 @@ impl<'a> EphemeralNetwork<'a> {
         self.v4.state.is_ready()
     }
 
-    /// Returns whether IPv6 is up.
-    pub fn has_v6(&self) -> bool {
-        self.v6.state.is_ready()
-    }
-
+    /// Returns whether a family is up, so that names can be resolved.
     fn is_ready(&self) -> bool {
-        self.has_v4() || self.has_v6()
+        self.has_v4() || self.v6.is_ready()
     }
 
     /// Returns the families that are still coming up.
     fn pending(&self) -> (bool, bool) {
-        (self.v4.state.is_pending(), self.v6.state.is_pending())
+        (self.v4.state.is_pending(), self.v6.is_pending())
     }
 
     fn has_failed(&self) -> bool {
@@ -148,7 +144,8 @@ impl<'a> EphemeralNetwork<'a> {
     /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes. The message has the last error
     /// of each and the problems of the network.
     pub fn fetch(&mut self, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
-        happy_eyeballs::fetch(self, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
+        let deadline = deadline.earlier(Deadline::after(MAX_WAIT));
+        happy_eyeballs::fetch(self.link.sys, Some(self), candidates, deadline)
     }
 
     /// Continues with both families and waits for the earliest of: data for them or for these descriptors (readable, or
@@ -160,13 +157,14 @@ impl<'a> EphemeralNetwork<'a> {
         let before = self.pending();
         self.v4.advance(&mut self.link);
         let has_v4 = self.has_v4();
-        self.v6.advance(&mut self.link, has_v4);
+        self.v6.advance(|pending| pending.step(&mut self.link, has_v4));
         if self.pending() != before {
             // The caller waits for these descriptors.
             return;
         }
         let mut until = if self.has_failed() { deadline } else { deadline.earlier(self.deadline) };
-        for wait in [self.v4.next_wait(&self.link), self.v6.next_wait()].into_iter().flatten() {
+        let v6_wait = self.v6.is_pending().then_some(POLL_INTERVAL);
+        for wait in [self.v4.next_wait(&self.link), v6_wait].into_iter().flatten() {
             until = until.earlier(Deadline::after(wait));
         }
         let mut fds = others.to_vec();
@@ -183,60 +181,25 @@ impl<'a> EphemeralNetwork<'a> {
         if let FamilyState::Pending(v4) = &self.v4.state {
             self.v4.state = FamilyState::Failed(v4.waiting_for());
         }
-        if let FamilyState::Pending(v6) = &self.v6.state {
-            self.v6.state = FamilyState::Failed(v6.waiting_for().into());
+        if let FamilyState::Pending(v6) = &self.v6 {
+            self.v6 = FamilyState::Failed(v6.waiting_for().into());
         }
     }
 
     /// Returns why there is no network: the failure of each family, or what it waits for.
     fn failure_reasons(&self) -> String {
         let carrier = if self.link.info.carrier { "" } else { " (the link has no carrier)" };
-        let v4 = match &self.v4.state {
-            FamilyState::Failed(why) => Some(format!("IPv4: {why}")),
-            FamilyState::Pending(v4) => Some(format!("IPv4: {}{carrier}", v4.waiting_for())),
-            _ => None,
-        };
-        let v6 = match &self.v6.state {
-            FamilyState::Failed(why) => Some(format!("IPv6: {why}")),
-            FamilyState::Pending(v6) => Some(format!("IPv6: {}{carrier}", v6.waiting_for())),
-            _ => None,
-        };
+        let v4 = self.v4.state.reason(|v4| v4.waiting_for() + carrier).map(|why| format!("IPv4: {why}"));
+        let v6 =
+            self.v6.reason(|v6| v6.waiting_for().to_string() + carrier).map(|why| format!("IPv6: {why}"));
         v4.into_iter().chain(v6).collect::<Vec<_>>().join("; ")
     }
-}
 
-impl Network for EphemeralNetwork<'_> {
-    fn sys(&self) -> &System {
-        self.link.sys
-    }
-
-    /// A family that was not requested may still be up.
     fn reachability(&self, to: SocketAddr) -> Reachability {
-        let (ready, pending) = match to {
-            SocketAddr::V4(_) => (self.v4.state.is_usable(), self.v4.state.is_pending()),
-            SocketAddr::V6(_) => (self.v6.state.is_usable(), self.v6.state.is_pending()),
-        };
-        match (ready, pending) {
-            (true, _) => Reachability::Reachable,
-            (_, true) => Reachability::Pending,
-            _ => Reachability::Unreachable,
+        match to {
+            SocketAddr::V4(_) => self.v4.state.reachability(),
+            SocketAddr::V6(_) => self.v6.reachability(),
         }
-    }
-
-    fn link(&self) -> u32 {
-        self.link.info.index
-    }
-
-    fn is_up(&self) -> bool {
-        self.is_ready()
-    }
-
-    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
-        self.poll_once(fds, deadline);
-    }
-
-    fn network_errors(&self) -> String {
-        self.failure_reasons()
     }
 }
 
@@ -256,10 +219,11 @@ pub fn existing_lease(sys: &System, nic: &str) -> Option<Lease> {
 /// # Errors
 /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes.
 pub fn fetch(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
-    happy_eyeballs::fetch_without_link(sys, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
+    happy_eyeballs::fetch(sys, None, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
 }
 
-/// Returns whether one of these URLs responds over the existing network, requested in parallel: then none is set up.
+/// Returns the index of the first URL that responds over the existing network, so that no ephemeral one is needed. They are
+/// requested in parallel.
 pub fn find_responding(sys: &System, candidates: &[Request], deadline: Deadline) -> Option<usize> {
-    happy_eyeballs::fetch_without_link(sys, candidates, deadline).ok().map(|first| first.index)
+    happy_eyeballs::fetch(sys, None, candidates, deadline).ok().map(|first| first.index)
 }

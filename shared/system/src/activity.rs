@@ -3,7 +3,7 @@
 //! Every step, command and request is an activity while it lasts; nested work is shown after the work that contains it. A
 //! thread looks at the list once a second, so that quick work costs no system call.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,16 +58,11 @@ struct Shared {
 pub(crate) struct Activities(Arc<Shared>);
 
 /// Something that this process is doing. It ends when the value is dropped.
+#[derive(Debug)]
 #[must_use = "an activity ends when the value is dropped"]
 pub struct Activity {
     shared: Arc<Shared>,
     id: u64,
-}
-
-impl fmt::Debug for Activity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Activity({})", self.id)
-    }
 }
 
 impl Drop for Activity {

@@ -26,7 +26,7 @@ pub(crate) const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 
 /// Requests one change and waits for the acknowledgement.
 pub(crate) fn change(kind: u16, flags: u16, body: &[u8]) -> std::io::Result<()> {
-    let socket = open()?;
+    let socket = subscribe(0)?;
     send_request(&socket, kind, libc::NLM_F_ACK as u16 | flags, body)?;
     receive_replies(&socket, |_| {})
 }
@@ -41,18 +41,14 @@ pub(crate) fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 
 /// Returns all messages of a dump, without their netlink headers.
 pub(crate) fn dump(kind: u16, body: &[u8]) -> std::io::Result<Vec<Vec<u8>>> {
-    let socket = open()?;
+    let socket = subscribe(0)?;
     send_request(&socket, kind, libc::NLM_F_DUMP as u16, body)?;
     let mut messages = Vec::new();
     receive_replies(&socket, |message| messages.push(message.to_vec()))?;
     Ok(messages)
 }
 
-fn open() -> std::io::Result<OwnedFd> {
-    subscribe(0)
-}
-
-/// Opens a socket to which the kernel sends the messages of these multicast groups (a bit for each).
+/// Opens a socket to which the kernel sends the messages of these multicast groups (a bit for each; 0 for replies only).
 pub(crate) fn subscribe(groups: u32) -> std::io::Result<OwnedFd> {
     let socket =
         socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;

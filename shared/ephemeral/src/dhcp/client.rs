@@ -169,13 +169,13 @@ impl Client {
     }
 
     fn message(&self, elapsed: Duration) -> Message {
-        let mut options = Vec::new();
+        let is_infiniband = self.identity.hardware == INFINIBAND;
         let kind = match &self.state {
             State::Requesting { .. } => MessageType::Request,
             _ => MessageType::Discover,
         };
-        options.push((option::MESSAGE_TYPE, vec![kind as u8]));
-        if self.identity.hardware == INFINIBAND {
+        let mut options = vec![(option::MESSAGE_TYPE, vec![kind as u8])];
+        if is_infiniband {
             let address = &self.identity.address;
             let mut id = vec![INFINIBAND];
             id.extend(&address[address.len().saturating_sub(8)..]);
@@ -188,7 +188,6 @@ impl Client {
         options.push((option::MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE.to_be_bytes().to_vec()));
         let wanted = REQUESTED_OPTIONS.into_iter().chain(self.identity.options.iter().copied());
         options.push((option::PARAMETER_REQUEST_LIST, wanted.collect()));
-        let is_infiniband = self.identity.hardware == INFINIBAND;
         Message {
             is_reply: false,
             hardware: self.identity.hardware,
@@ -196,10 +195,7 @@ impl Client {
             seconds: u16::try_from(elapsed.as_secs()).unwrap_or(u16::MAX),
             // A packet socket receives packets before there is an address; over InfiniBand the address is not known.
             broadcast: is_infiniband,
-            ciaddr: Ipv4Addr::UNSPECIFIED,
             yiaddr: Ipv4Addr::UNSPECIFIED,
-            siaddr: Ipv4Addr::UNSPECIFIED,
-            giaddr: Ipv4Addr::UNSPECIFIED,
             address: if is_infiniband { Vec::new() } else { self.identity.address.clone() },
             options,
         }

@@ -55,7 +55,7 @@ pub mod option {
     pub(super) const END: u8 = 255;
 }
 
-/// The type of a message (option 53).
+/// The type of a message (option 53): those of an exchange that begins without an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
     /// DHCPDISCOVER.
@@ -64,30 +64,13 @@ pub enum MessageType {
     Offer = 2,
     /// DHCPREQUEST.
     Request = 3,
-    /// DHCPDECLINE.
-    Decline = 4,
     /// DHCPACK.
     Ack = 5,
     /// DHCPNAK.
     Nak = 6,
-    /// DHCPRELEASE.
-    Release = 7,
-    /// DHCPINFORM.
-    Inform = 8,
 }
 
-const MESSAGE_TYPES: [MessageType; 8] = [
-    MessageType::Discover,
-    MessageType::Offer,
-    MessageType::Request,
-    MessageType::Decline,
-    MessageType::Ack,
-    MessageType::Nak,
-    MessageType::Release,
-    MessageType::Inform,
-];
-
-/// A DHCP message.
+/// A DHCP message, without its other three addresses (the client's current one, the next server, the relay).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Whether a server sent it to a client.
@@ -100,14 +83,8 @@ pub struct Message {
     pub seconds: u16,
     /// Whether the client cannot receive unicast packets yet.
     pub broadcast: bool,
-    /// The client's current address.
-    pub ciaddr: Ipv4Addr,
     /// The address for the client.
     pub yiaddr: Ipv4Addr,
-    /// The next server in the boot process.
-    pub siaddr: Ipv4Addr,
-    /// The relay's address.
-    pub giaddr: Ipv4Addr,
     /// The client's hardware address, at most 16 bytes.
     pub address: Vec<u8>,
     /// Codes and values, in order; an option in several pieces is joined.
@@ -140,10 +117,11 @@ impl Message {
         }
     }
 
-    /// Returns the message type, if it is valid.
+    /// Returns the message type; `None` for the types of other exchanges.
     pub fn kind(&self) -> Option<MessageType> {
+        use MessageType::{Ack, Discover, Nak, Offer, Request};
         let [number] = *self.option(option::MESSAGE_TYPE)? else { return None };
-        MESSAGE_TYPES.into_iter().find(|k| *k as u8 == number)
+        [Discover, Offer, Request, Ack, Nak].into_iter().find(|kind| *kind as u8 == number)
     }
 
     /// Returns the message's bytes.
@@ -154,9 +132,9 @@ impl Message {
         bytes.extend(self.xid.to_be_bytes());
         bytes.extend(self.seconds.to_be_bytes());
         bytes.extend(if self.broadcast { 0x8000_u16 } else { 0 }.to_be_bytes());
-        for part in [self.ciaddr, self.yiaddr, self.siaddr, self.giaddr] {
-            bytes.extend(part.octets());
-        }
+        bytes.resize(16, 0);
+        bytes.extend(self.yiaddr.octets());
+        bytes.resize(28, 0);
         bytes.extend(address);
         bytes.resize(HEADER_SIZE, 0);
         bytes.extend(MAGIC_COOKIE);
@@ -182,7 +160,6 @@ impl Message {
         let bytes = &bytes[..bytes.len().min(MAX_SIZE)];
         let fixed = bytes.get(..HEADER_SIZE)?;
         let area = bytes.get(HEADER_SIZE..)?.strip_prefix(&MAGIC_COOKIE)?;
-        let ip = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
         let is_reply = match fixed[0] {
             1 => false,
             2 => true,
@@ -195,10 +172,7 @@ impl Message {
             xid: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
             seconds: u16::from_be_bytes([fixed[8], fixed[9]]),
             broadcast: fixed[10] & 0x80 != 0,
-            ciaddr: ip(12),
-            yiaddr: ip(16),
-            siaddr: ip(20),
-            giaddr: ip(24),
+            yiaddr: Ipv4Addr::new(fixed[16], fixed[17], fixed[18], fixed[19]),
             address: fixed.get(28..28 + length.min(16))?.to_vec(),
             options: Vec::new(),
         };
@@ -245,10 +219,7 @@ pub(crate) mod tests {
             xid: 0x0102_0304,
             seconds: 3,
             broadcast: true,
-            ciaddr: Ipv4Addr::UNSPECIFIED,
             yiaddr: Ipv4Addr::new(192, 0, 2, 7),
-            siaddr: Ipv4Addr::new(192, 0, 2, 1),
-            giaddr: Ipv4Addr::new(192, 0, 2, 2),
             address: vec![2, 0, 0, 0, 0, 1],
             options,
         }
@@ -306,14 +277,7 @@ pub(crate) mod tests {
         for length in 0..good.len() {
             let _ = Message::decode(&good[..length]);
         }
-        let mut state = 1_u64;
-        for _ in 0..20_000 {
-            let mut bytes = good.clone();
-            for _ in 0..8 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let at = (state >> 33) as usize % bytes.len();
-                bytes[at] = (state >> 24) as u8;
-            }
+        for bytes in scratch::mutations(&good, 20_000) {
             if let Some(message) = Message::decode(&bytes) {
                 let length: usize = message.options.iter().map(|(_, v)| v.len()).sum();
                 assert!(length <= bytes.len());

@@ -10,18 +10,9 @@ const UDP_HEADER: usize = 8;
 
 /// Returns the Internet checksum (RFC 1071) of all parts together.
 pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
-    let mut sum = 0_u32;
-    let mut odd = None;
-    for byte in parts.iter().copied().flatten() {
-        match odd.take() {
-            None => odd = Some(*byte),
-            Some(high) => sum += u32::from(u16::from_be_bytes([high, *byte])),
-        }
-        // Folded after each addition, so that no length can overflow it.
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    if let Some(high) = odd {
-        sum += u32::from(high) << 8;
+    let bytes = parts.iter().copied().flatten().enumerate();
+    let mut sum: u64 = bytes.map(|(i, byte)| u64::from(*byte) << if i % 2 == 0 { 8 } else { 0 }).sum();
+    while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     !(sum as u16)

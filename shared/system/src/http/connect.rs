@@ -55,31 +55,24 @@ pub fn connect(sys: &System, host: &str, port: u16, mut limits: TimeLimits) -> R
     for (i, address) in addresses.iter().enumerate() {
         let share = deadline.remaining() / (addresses.len() - i) as u32;
         let share = share.max(Duration::from_millis(1));
-        let connected = TcpStream::connect_timeout(address, share);
-        if connected.as_ref().is_err_and(imds::is_locked) {
-            match sys.locked_service.connect(address, share) {
-                Ok(stream) => return Ok(ready(stream, limits)),
-                Err(e) => last = e,
-            }
-            continue;
-        }
-        match connected {
-            Ok(stream) => return Ok(ready(stream, limits)),
+        let connected = match TcpStream::connect_timeout(address, share) {
+            Err(e) if imds::is_locked(&e) => sys.locked_service.connect(address, share),
             Err(e) if e.kind() == ErrorKind::TimedOut => {
-                last = Error::new(format!("connecting to {host} port {port} timed out"));
+                Err(Error::new(format!("connecting to {host} port {port} timed out")))
             }
-            Err(e) => last = Error::io(format_args!("connecting to {host} port {port}"), &e),
+            connected => connected.context(format_args!("connecting to {host} port {port}")),
+        };
+        match connected {
+            Ok(stream) => {
+                // Nagle's algorithm would only delay a request, which is sent in one piece.
+                let _ = stream.set_nodelay(true);
+                limits.begin_phase();
+                return Ok(Connection { stream, limits });
+            }
+            Err(e) => last = e,
         }
     }
     Err(last)
-}
-
-/// Returns an established connection.
-fn ready(stream: TcpStream, mut limits: TimeLimits) -> Connection {
-    // Nagle's algorithm would only delay a request, which is sent in one piece.
-    let _ = stream.set_nodelay(true);
-    limits.begin_phase();
-    Connection { stream, limits }
 }
 
 /// Connects to a Unix socket. Its stream is typed as TCP's: only reads, writes and their timeouts are used, which are
@@ -94,22 +87,24 @@ pub fn connect_unix(path: &Path, name: &str, mut limits: TimeLimits) -> Result<C
 
 /// Returns the addresses of a host, if they are known by the deadline.
 pub fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
-    Lookup::begin(host, port)?.wait(deadline)
+    PendingLookup::begin(host, port, 0, deadline)?.wait()
 }
 
-/// The resolution of a host's addresses. The resolver does not support deadlines: after one it is abandoned with its
-/// thread.
+/// A name resolution in progress. The resolver does not support deadlines: after one it is abandoned with its thread.
 #[derive(Debug)]
-pub struct Lookup {
+pub struct PendingLookup {
     host: String,
     found: Receiver<std::io::Result<Vec<SocketAddr>>>,
+    /// The link of link-local addresses without a zone; 0 if it is unknown.
+    link: u32,
+    until: Deadline,
 }
 
-impl Lookup {
+impl PendingLookup {
     /// Begins a resolution; that of an address is complete at once.
-    pub fn begin(host: &str, port: u16) -> Result<Lookup> {
+    pub(super) fn begin(host: &str, port: u16, link: u32, until: Deadline) -> Result<PendingLookup> {
         let (tell, found) = std::sync::mpsc::channel();
-        let lookup = Lookup { host: host.to_string(), found };
+        let lookup = PendingLookup { host: host.to_string(), found, link, until };
         if let Some(address) = parse_address(host, port)? {
             let _ = tell.send(Ok(vec![address]));
             return Ok(lookup);
@@ -124,28 +119,34 @@ impl Lookup {
         started.map(|_| lookup).context(format_args!("resolving {host}"))
     }
 
-    /// Returns the result if the resolver has finished.
+    /// Returns the addresses, or why the resolution failed; `None` while it is in progress.
     pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
         match self.found.try_recv() {
             Ok(found) => Some(self.check(found)),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(self.timeout_error())),
+            Err(TryRecvError::Empty) if !self.until.is_expired() => None,
+            Err(_) => Some(Err(self.timeout_error())),
         }
     }
 
-    fn wait(&self, deadline: Deadline) -> Result<Vec<SocketAddr>> {
-        match self.found.recv_timeout(deadline.remaining()) {
-            Ok(found) => self.check(found),
-            Err(_) => Err(self.timeout_error()),
-        }
+    fn wait(&self) -> Result<Vec<SocketAddr>> {
+        let found = self.found.recv_timeout(self.until.remaining());
+        found.map_or_else(|_| Err(self.timeout_error()), |found| self.check(found))
     }
 
     fn check(&self, found: std::io::Result<Vec<SocketAddr>>) -> Result<Vec<SocketAddr>> {
-        found.map_err(|_| Error::new(format!("could not resolve {}", self.host)))
+        let mut found = found.map_err(|_| Error::new(format!("could not resolve {}", self.host)))?;
+        for address in &mut found {
+            if let SocketAddr::V6(address) = address
+                && address.ip().is_unicast_link_local()
+                && address.scope_id() == 0
+            {
+                address.set_scope_id(self.link);
+            }
+        }
+        Ok(found)
     }
 
-    /// Returns the error of a name that was not resolved in time.
-    pub fn timeout_error(&self) -> Error {
+    fn timeout_error(&self) -> Error {
         Error::new(format!("resolving {} timed out", self.host))
     }
 }
@@ -363,15 +364,5 @@ mod tests {
             };
             assert!(e.starts_with(expected), "{expected}: {e}");
         }
-    }
-
-    #[test]
-    fn literal_addresses_are_not_resolved() {
-        let of = |host: &str| parse_address(host, 80).unwrap().map(|a| a.to_string());
-        assert_eq!(of("10.0.0.1").as_deref(), Some("10.0.0.1:80"));
-        assert_eq!(of("fd00::1").as_deref(), Some("[fd00::1]:80"));
-        assert_eq!(of("fe80::1%lo").as_deref(), Some("[fe80::1%1]:80"));
-        assert_eq!(of("example.test"), None);
-        assert!(parse_address("fe80::1%nolink0", 80).is_err());
     }
 }

@@ -4,14 +4,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
 
-use super::connect::Lookup;
+use super::connect::PendingLookup;
 use super::imds;
 use super::incoming::Incoming;
 use super::limits::TimeLimits;
@@ -71,7 +70,7 @@ impl KeptConnection {
         let (stream, is_connected) = match start(port, to, false) {
             Err(e) if imds::is_locked(&e.into()) => match start(port, to, true) {
                 Ok(socket) => (TcpStream::from(socket), false),
-                Err(e) => (sys.locked_service.open_bridge(&to, e)?.into_tcp(), true),
+                Err(e) => (sys.locked_service.open_bridge(&to, e)?, true),
             },
             started => (TcpStream::from(started.context(&what)?), false),
         };
@@ -122,36 +121,6 @@ impl KeptConnection {
     }
 }
 
-/// A name resolution in progress.
-#[derive(Debug)]
-pub struct PendingLookup {
-    lookup: Lookup,
-    link: u32,
-    until: Deadline,
-}
-
-impl PendingLookup {
-    /// Returns the addresses, or why the resolution failed; `None` while it is in progress.
-    pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
-        let found = match self.lookup.poll() {
-            None if self.until.is_expired() => return Some(Err(self.lookup.timeout_error())),
-            None => return None,
-            Some(found) => found,
-        };
-        Some(found.map(|mut found| {
-            for address in &mut found {
-                if let SocketAddr::V6(address) = address
-                    && address.ip().is_unicast_link_local()
-                    && address.scope_id() == 0
-                {
-                    address.set_scope_id(self.link);
-                }
-            }
-            found
-        }))
-    }
-}
-
 impl Request {
     /// Returns whether the URL is one of https, which [`Exchange`] cannot fetch.
     pub fn is_https(&self) -> bool {
@@ -176,8 +145,7 @@ impl Request {
     /// Fails if the URL is invalid, or if the resolver cannot be started.
     pub fn resolve(&self, link: u32) -> Result<PendingLookup> {
         let url = Url::parse(&self.url)?;
-        let lookup = Lookup::begin(&url.host, url.port)?;
-        Ok(PendingLookup { lookup, link, until: Deadline::after(self.timeout) })
+        PendingLookup::begin(&url.host, url.port, link, Deadline::after(self.timeout))
     }
 
     /// Returns whether the host is a name, not an address.
@@ -190,16 +158,6 @@ impl Request {
     /// Returns the URL without credentials, query and path components that may be secret, for logs.
     pub fn redacted_url(&self) -> String {
         redact_except(&self.url, self.visible_paths)
-    }
-
-    /// Returns the number of retries and the pause before each.
-    pub fn retry_settings(&self) -> (u32, Duration) {
-        (self.retries, self.pause)
-    }
-
-    /// Returns whether [`Request::optional`] is set.
-    pub fn is_optional(&self) -> bool {
-        self.optional
     }
 }
 
@@ -297,6 +255,8 @@ impl AsFd for Exchange {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

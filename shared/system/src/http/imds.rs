@@ -64,17 +64,19 @@ impl LockedService {
             Err(Errno::EINPROGRESS) => {
                 Err(Error::io(format_args!("connecting to {to}"), &ErrorKind::TimedOut.into()))
             }
-            Err(e) => Ok(self.open_bridge(to, e)?.into_tcp()),
+            Err(e) => self.open_bridge(to, e),
             Ok(stream) => Ok(stream),
         }
     }
 
-    /// Connects to systemd-imdsd, for the metadata service at an address to which sockets with the mark have no way either.
+    /// Connects to systemd-imdsd, for a metadata service that sockets with the mark do not reach either. The connection leads to
+    /// a thread of this process, which answers HTTP requests with the data of systemd-imdsd. Its Unix socket is typed as TCP's:
+    /// only reads, writes and their timeouts are used, which are the same.
     ///
     /// # Errors
     ///
     /// Fails permanently if systemd-imdsd is not listening, does not respond or serves another address.
-    pub fn open_bridge(&self, to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
+    pub fn open_bridge(&self, to: &SocketAddr, with_mark: Errno) -> Result<TcpStream> {
         let address = to.ip().to_string();
         self.begin_bridge(Path::new(SOCKET), address).map_err(|e| {
             let mark = io::Error::from(with_mark);
@@ -85,7 +87,7 @@ impl LockedService {
         })
     }
 
-    fn begin_bridge(&self, socket: &Path, address: String) -> io::Result<Bridge> {
+    fn begin_bridge(&self, socket: &Path, address: String) -> io::Result<TcpStream> {
         if self.is_silent.load(Ordering::Relaxed) {
             return Err(response_timeout());
         }
@@ -97,7 +99,7 @@ impl LockedService {
             let _ = serve(theirs, &mut imdsd);
         };
         std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
-        Ok(Bridge(ours))
+        Ok(TcpStream::from(OwnedFd::from(ours)))
     }
 }
 
@@ -109,16 +111,6 @@ fn connect_marked(to: &SocketAddr, timeout: Duration) -> nix::Result<TcpStream> 
     setsockopt(&socket, sockopt::SendTimeout, &TimeVal::milliseconds(millis))?;
     connect(socket.as_raw_fd(), &SockaddrStorage::from(*to))?;
     Ok(TcpStream::from(socket))
-}
-
-/// A connection to a thread of this process that answers HTTP requests with what systemd-imdsd returns.
-pub struct Bridge(UnixStream);
-
-impl Bridge {
-    /// Returns the connection. It is typed as TCP's: only reads, writes and their timeouts are used, which are the same.
-    pub fn into_tcp(self) -> TcpStream {
-        TcpStream::from(OwnedFd::from(self.0))
-    }
 }
 
 fn response_timeout() -> io::Error {

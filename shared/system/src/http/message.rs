@@ -1,7 +1,7 @@
 //! HTTP/1.1 as bytes: a request is written at once, a response is read from any stream. Sizes are limited, and a
 //! truncated response is distinguished from a complete one.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::time::Duration;
 
 use super::request::{RequestParts, Response};
@@ -72,14 +72,6 @@ fn basic(user: &str) -> String {
     let plain = encoding::percent::decode_bytes(user.as_bytes());
     let colon: &[u8] = if user.contains(':') { b"" } else { b":" };
     format!("Basic {}", encoding::base64::encode(&[&plain, colon].concat()))
-}
-
-/// Receives the whole response.
-pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Response> {
-    let mut stream = BufReader::new(stream);
-    let mut response = head(&mut stream)?;
-    body(&mut stream, &mut response, limit)?;
-    Ok(response)
 }
 
 /// How the end of a response's body is determined.
@@ -301,10 +293,11 @@ fn read_error(e: std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parsers::response as read;
     use super::*;
 
     fn response(text: &str) -> String {
-        match read(&mut text.as_bytes(), 100) {
+        match read(text.as_bytes(), 100) {
             Ok(a) => format!("{} {}", a.status, String::from_utf8_lossy(&a.body)),
             Err(e) => e.to_string(),
         }
@@ -397,7 +390,7 @@ mod tests {
             ("429 X\r\nRetry-After: 3\r\n", Some(3)),
             ("500 X\r\nRetry-After: 3\r\n", None),
         ] {
-            let response = read(&mut format!("HTTP/1.1 {text}\r\n").as_bytes(), 100).unwrap();
+            let response = read(format!("HTTP/1.1 {text}\r\n").as_bytes(), 100).unwrap();
             assert_eq!(retry_after(&response, now).map(|d| d.as_secs()), expected, "{text}");
         }
         for (text, expected) in [
@@ -428,7 +421,7 @@ mod tests {
                 for byte in [0, b'\n', b' ', b'9', 0xff] {
                     let mut bytes = text.as_bytes().to_vec();
                     bytes[end] = byte;
-                    let _ = read(&mut bytes.as_slice(), 100);
+                    let _ = read(&bytes, 100);
                 }
             }
         }

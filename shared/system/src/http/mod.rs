@@ -19,13 +19,14 @@ use std::io::{BufReader, ErrorKind, Read, Write as _};
 use std::net::IpAddr;
 use std::time::Duration;
 
+pub use connect::PendingLookup;
 use connect::Proxy;
-pub use exchange::{Exchange, KeptConnection, PendingLookup};
+pub use exchange::{Exchange, KeptConnection};
 pub(crate) use imds::LockedService;
 use limits::TimeLimits;
-use request::{Failure, RequestParts};
+use request::RequestParts;
 pub use request::{Request, Response};
-use resume::{Continuation, PartialDownload};
+use resume::PartialDownload;
 use url::Url;
 pub use url::redact as redacted_url;
 
@@ -120,10 +121,8 @@ impl System {
                     let pause = request.retry_pause(&response, self.clock().wall(), request.deadline);
                     (Error::new(format!("status {}", response.status)), pause)
                 }
-                Err(failure) if !failure.is_retryable => {
-                    return failed(failure.error).map_err(Error::into_permanent);
-                }
-                Err(failure) => (failure.error, None),
+                Err(e) if e.is_permanent() => return failed(e).map_err(Error::into_permanent),
+                Err(e) => (e, None),
             };
             let pause = match wait {
                 None => Some(request.pause),
@@ -164,19 +163,13 @@ impl System {
     pub fn try_fetch(&self, request: &Request, deadline: Deadline) -> Result<Response> {
         let deadline = request.deadline.map_or(deadline, |own| own.earlier(deadline));
         let request = request.clone().deadline(deadline);
-        self.fetch_once(&request, &mut None).map_err(|failure| match failure.is_retryable {
-            true => failure.error,
-            false => failure.error.into_permanent(),
-        })
+        self.fetch_once(&request, &mut None)
     }
 
     /// Makes one try, following redirects. The bytes received before a failure are kept in `partial`.
-    fn fetch_once(
-        &self,
-        request: &Request,
-        partial: &mut Option<PartialDownload>,
-    ) -> std::result::Result<Response, Failure> {
-        let url = Url::parse(&request.url).map_err(|e| Failure::permanent(e.to_string()))?;
+    fn fetch_once(&self, request: &Request, partial: &mut Option<PartialDownload>) -> Result<Response> {
+        let permanent = |message: String| Err(Error::new(message).into_permanent());
+        let url = Url::parse(&request.url)?;
         let mut headers = Cow::Borrowed(request.headers.as_slice());
         let mut ask =
             RequestParts { url, method: request.method, headers: &[], body: request.body.as_deref() };
@@ -189,13 +182,9 @@ impl System {
                 return Ok(response);
             }
             let Some(location) = response.headers.get("location") else {
-                return Err(Failure::retryable(format!(
-                    "status {}: redirect without Location",
-                    response.status
-                )));
+                return Err(Error::new(format!("status {}: redirect without Location", response.status)));
             };
-            let next =
-                ask.url.join(location).map_err(|e| Failure::permanent(format!("invalid redirect: {e}")))?;
+            let next = ask.url.join(location).context("invalid redirect")?;
             debug!(self, "{} is at {} ({})", shown(&ask.url), shown(&next), response.status);
             if ask.url.https && !next.https {
                 info!(self, "redirect from {} to unencrypted {}", shown(&ask.url), shown(&next));
@@ -212,10 +201,10 @@ impl System {
             ask.url = next;
             // A retry would loop again.
             if visited.iter().any(|(method, url)| *method == ask.method && *url == ask.url) {
-                return Err(Failure::permanent("a redirect loop"));
+                return permanent("a redirect loop".into());
             }
         }
-        Err(Failure::permanent(format!("more than {MAX_REDIRECTS} redirects")))
+        permanent(format!("more than {MAX_REDIRECTS} redirects"))
     }
 
     /// Sends one request and receives its response.
@@ -224,13 +213,12 @@ impl System {
         request: &Request,
         ask: &RequestParts<'_>,
         partial: &mut Option<PartialDownload>,
-    ) -> std::result::Result<Response, Failure> {
+    ) -> Result<Response> {
         let environment = |name: &str| std::env::var(name).ok();
         let proxy = match &request.unix_socket {
-            Some(_) if ask.url.https => return Err(Failure::permanent("https over a Unix socket")),
+            Some(_) if ask.url.https => return Err(Error::new("https over a Unix socket").into_permanent()),
             Some(_) => None,
-            None => Proxy::from_environment(&ask.url, &environment)
-                .map_err(|e| Failure::permanent(e.to_string()))?,
+            None => Proxy::from_environment(&ask.url, &environment).map_err(Error::into_permanent)?,
         };
         let relayed = proxy.as_ref().filter(|_| !ask.url.https);
         let user = relayed.and_then(|proxy| proxy.url.user.as_deref());
@@ -242,7 +230,7 @@ impl System {
         // Before connecting: this fails because of the request only.
         let bytes =
             message::request(&RequestParts { headers: &headers, ..ask.clone() }, relayed.is_some(), user)
-                .map_err(|e| Failure::permanent(e.to_string()))?;
+                .map_err(Error::into_permanent)?;
         let mut receiving = Receiving { request, url: &ask.url, method: ask.method, begun };
         let response = self.ask(&bytes, proxy.as_ref(), &mut receiving, partial);
         if let Some(begun) = receiving.begun {
@@ -259,7 +247,7 @@ impl System {
         proxy: Option<&Proxy>,
         receiving: &mut Receiving<'_>,
         partial: &mut Option<PartialDownload>,
-    ) -> std::result::Result<Response, Failure> {
+    ) -> Result<Response> {
         let (request, url) = (receiving.request, receiving.url);
         let limits = TimeLimits::new(request.timeout, request.deadline);
         let mut connection = match (&request.unix_socket, proxy) {
@@ -276,13 +264,13 @@ impl System {
             connection.write_all(bytes).or_else(unless_hung_up)?;
             connection.limits.begin_phase();
             let response = receiving.response(&mut connection, partial);
-            return response.map_err(|e| late(e, &connection.limits).into());
+            return response.map_err(|e| late(e, &connection.limits));
         }
         let mut tunnel = self.open_tunnel(connection, &url.host, &request.client_certificates)?;
-        tunnel.write_all(bytes).or_else(unless_hung_up)?;
-        tunnel.limits.begin_phase();
+        tunnel.plain.write_all(bytes).or_else(unless_hung_up)?;
+        tunnel.plain.limits.begin_phase();
         let response = receiving.response(&mut tunnel, partial);
-        response.map_err(|e| tunnel.failure(&late(e, &tunnel.limits)))
+        response.map_err(|e| tunnel.failure(late(e, &tunnel.plain.limits)))
     }
 }
 
@@ -303,43 +291,36 @@ impl Receiving<'_> {
     ) -> Result<Response> {
         let mut stream = BufReader::with_capacity(16 << 10, stream);
         let mut response = message::head(&mut stream)?;
-        let mut begun = match (self.begun.take(), response.status) {
-            (Some(mut begun), _) => match begun.resume(&mut response) {
-                Continuation::Resumed => Some(begun),
-                Continuation::Unusable(why) => {
-                    return Err(Error::new(format!("{why}; restarting the download")));
-                }
-                // A later try may succeed.
-                Continuation::Other if response.status >= 400 => {
-                    *partial = Some(begun);
+        let begun = match self.begun.take() {
+            None if response.status == 206 => {
+                return Err(Error::new("unexpected partial (206) response"));
+            }
+            None => None,
+            Some(mut begun) => match begun.resume(&mut response) {
+                Ok(true) => Some(begun),
+                Ok(false) => {
+                    // After an error of the server, a later try may continue.
+                    *partial = Some(begun).filter(|_| response.status >= 400);
                     None
                 }
-                Continuation::Other => None,
+                Err(why) => return Err(Error::new(format!("{why}; restarting the download"))),
             },
-            (None, 206) => return Err(Error::new("unexpected partial (206) response")),
-            (None, _) => None,
         };
         let read = message::body(&mut stream, &mut response, self.request.limit);
-        match (read, begun.take()) {
-            (Ok(()), None) => Ok(response),
-            (Ok(()), Some(begun)) if begun.is_complete(response.body.len()) => Ok(response),
-            (Ok(()), Some(mut begun)) => {
-                begun.set_body(response.body);
-                *partial = Some(begun);
+        let result = match &begun {
+            Some(begun) if read.is_ok() && !begun.is_complete(response.body.len()) => {
                 Err(Error::with_kind(ErrorKind::UnexpectedEof, "response truncated"))
             }
-            (Err(e), Some(mut begun)) => {
-                begun.set_body(response.body);
-                *partial = Some(begun);
-                Err(e)
-            }
-            (Err(e), None) => {
-                if self.method == "GET" && partial.is_none() && !e.is_permanent() {
-                    *partial = PartialDownload::from_response(self.url, response);
-                }
-                Err(e)
-            }
+            _ => read,
+        };
+        let Err(e) = result else { return Ok(response) };
+        if let Some(mut begun) = begun {
+            begun.set_body(response.body);
+            *partial = Some(begun);
+        } else if self.method == "GET" && partial.is_none() && !e.is_permanent() {
+            *partial = PartialDownload::from_response(self.url, response);
         }
+        Err(e)
     }
 }
 

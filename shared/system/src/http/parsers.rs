@@ -9,7 +9,10 @@ use crate::{Response, Result};
 /// # Errors
 /// Fails if the response is invalid, truncated or too large.
 pub fn response(bytes: &[u8], limit: usize) -> Result<Response> {
-    message::read(&mut &bytes[..], limit)
+    let mut stream = bytes;
+    let mut response = message::head(&mut stream)?;
+    message::body(&mut stream, &mut response, limit)?;
+    Ok(response)
 }
 
 /// Reads a response from a connection that may stay open, and returns whether it may be used for another request.

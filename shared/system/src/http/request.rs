@@ -1,10 +1,10 @@
-//! A request, its response and the failure of a try: plain values.
+//! A request and its response: plain values.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::url::{Paths, Url};
-use crate::{Deadline, Error};
+use crate::Deadline;
 
 /// A request: the URL, and limits for time, retries and size.
 ///
@@ -24,10 +24,13 @@ pub struct Request {
     pub(super) method: &'static str,
     pub(super) body: Option<Vec<u8>>,
     pub(super) timeout: Duration,
-    pub(super) retries: u32,
-    pub(super) pause: Duration,
+    /// The number of retries.
+    pub retries: u32,
+    /// The pause before each retry.
+    pub pause: Duration,
     pub(super) limit: usize,
-    pub(super) optional: bool,
+    /// Whether the resource may be missing ([`Request::optional`]).
+    pub optional: bool,
     pub(super) any_status: bool,
     pub(super) deadline: Option<Deadline>,
     /// The local port.
@@ -35,7 +38,8 @@ pub struct Request {
     /// The Unix socket to connect to.
     pub(super) unix_socket: Option<String>,
     pub(super) client_certificates: Vec<String>,
-    pub(super) tolerance: Duration,
+    /// How long temporary failures are retried without counting as tries ([`Request::tolerate`]).
+    pub tolerance: Duration,
     pub(super) busy_timeout: Option<Duration>,
     /// The parts of the URL's path that messages show.
     pub(super) visible_paths: Paths,
@@ -113,7 +117,7 @@ impl Request {
         Request { retries, pause, ..self }
     }
 
-    /// Returns status 404 and 410 at once, without retries, as an error that [`Error::is_not_found`].
+    /// Returns status 404 and 410 at once, without retries, as an error that [`Error::is_not_found`](crate::Error::is_not_found).
     pub fn optional(self) -> Request {
         Request { optional: true, ..self }
     }
@@ -129,8 +133,7 @@ impl Request {
         Request { deadline: Some(deadline), ..self }
     }
 
-    /// Asks the server to keep the connection open for other requests. For an
-    /// [`Exchange`] only.
+    /// Asks the server to keep the connection open for other requests. For an [`Exchange`](crate::Exchange) only.
     pub fn keep_alive(self) -> Request {
         self.header("Connection", "keep-alive")
     }
@@ -144,11 +147,6 @@ impl Request {
     /// tries. For an [`Exchange`] only.
     pub fn tolerate(self, tolerance: Duration) -> Request {
         Request { tolerance, ..self }
-    }
-
-    /// Returns how long temporary failures are retried.
-    pub fn tolerance(&self) -> Duration {
-        self.tolerance
     }
 
     /// Sets how long a busy server is retried after the pauses that it requests, from its first such response. Otherwise only
@@ -206,31 +204,4 @@ pub(super) struct RequestParts<'a> {
     pub(super) method: &'a str,
     pub(super) headers: &'a [(String, String)],
     pub(super) body: Option<&'a [u8]>,
-}
-
-/// The failure of a try, and whether it may be retried.
-#[derive(Debug, Clone)]
-pub(super) struct Failure {
-    pub(super) error: Error,
-    pub(super) is_retryable: bool,
-}
-
-impl Failure {
-    pub(super) fn retryable(message: impl Into<String>) -> Failure {
-        Error::new(message).into()
-    }
-
-    pub(super) fn permanent(message: impl Into<String>) -> Failure {
-        Failure { error: Error::new(message), is_retryable: false }
-    }
-
-    pub(super) fn into_permanent(self) -> Failure {
-        Failure { is_retryable: false, ..self }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure { is_retryable: !error.is_permanent(), error }
-    }
 }

@@ -14,17 +14,6 @@ pub struct PartialDownload {
     body: Vec<u8>,
 }
 
-/// The kind of response to a request for the rest.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Continuation {
-    /// The rest: its body follows the bytes received before.
-    Resumed,
-    /// Another response: a changed file as a whole, or an error of the server.
-    Other,
-    /// The parts do not fit together; the download starts again.
-    Unusable(&'static str),
-}
-
 impl PartialDownload {
     /// Returns the part of a response to a GET of this URL that was received before an interruption, if it can be
     /// resumed.
@@ -61,41 +50,45 @@ impl PartialDownload {
         [("Range".into(), range), ("If-Range".into(), self.validator.clone())]
     }
 
-    /// Examines the head of a response. If the rest follows, the response gets the beginning as its body and becomes a
-    /// response with the whole file.
-    pub fn resume(&mut self, response: &mut Response) -> Continuation {
+    /// Examines the head of a response to a request for the rest, and returns whether the rest follows. If it does, the response
+    /// gets the beginning as its body and the status of a whole file. Otherwise it is another response: a changed file as a
+    /// whole, or an error of the server.
+    ///
+    /// # Errors
+    /// Fails with the reason if the parts do not fit together, so that the download has to start again.
+    pub fn resume(&mut self, response: &mut Response) -> Result<bool, &'static str> {
         match response.status {
             206 => {}
-            416 => return Continuation::Unusable("the server does not have the requested range"),
-            _ => return Continuation::Other,
+            416 => return Err("the server does not have the requested range"),
+            _ => return Ok(false),
         }
         let header = |name: &str| response.headers.get(name).map(|value| value.trim());
         let range = header("content-range").and_then(range);
         let Some((first, last, size)) = range else {
-            return Continuation::Unusable("206 response without a valid Content-Range");
+            return Err("206 response without a valid Content-Range");
         };
         if first != self.body.len() as u64 {
-            return Continuation::Unusable("unexpected Content-Range");
+            return Err("unexpected Content-Range");
         }
         let is_other = |size: u64| self.size.is_some_and(|before| before != size);
         if size.is_some_and(|size| is_other(size) || last.checked_add(1) != Some(size)) {
-            return Continuation::Unusable("the file's size changed on the server");
+            return Err("the file's size changed on the server");
         }
         let is_tag = self.validator.starts_with('"');
         if is_tag && header("etag").is_some_and(|tag| tag != self.validator) {
-            return Continuation::Unusable("the file changed on the server");
+            return Err("the file changed on the server");
         }
         let length = last - first + 1;
         match (header("transfer-encoding"), header("content-length")) {
             (None, Some(content_length)) if content_length.parse() != Ok(length) => {
-                return Continuation::Unusable("Content-Range and Content-Length contradict each other");
+                return Err("Content-Range and Content-Length contradict each other");
             }
             _ => {}
         }
         self.size = Some(last + 1);
         response.body = std::mem::take(&mut self.body);
         response.status = 200;
-        Continuation::Resumed
+        Ok(true)
     }
 
     /// Returns whether a resumed file is complete.
@@ -156,44 +149,28 @@ mod tests {
     #[test]
     fn partial_answers_must_continue_at_the_offset() {
         for (status, headers, expected) in [
-            (206, &[("content-range", "bytes 3-5/6")][..], Continuation::Resumed),
-            (206, &[("content-range", "bytes 3-5/*"), ("etag", "\"a\"")], Continuation::Resumed),
-            (206, &[("content-range", "bytes 3-5/6"), ("content-length", "3")], Continuation::Resumed),
-            (200, &[], Continuation::Other),
-            (503, &[], Continuation::Other),
-            (416, &[], Continuation::Unusable("the server does not have the requested range")),
-            (206, &[], Continuation::Unusable("206 response without a valid Content-Range")),
-            (
-                206,
-                &[("content-range", "3-5/6")],
-                Continuation::Unusable("206 response without a valid Content-Range"),
-            ),
-            (
-                206,
-                &[("content-range", "bytes 5-3/6")],
-                Continuation::Unusable("206 response without a valid Content-Range"),
-            ),
-            (206, &[("content-range", "bytes 2-5/6")], Continuation::Unusable("unexpected Content-Range")),
-            (206, &[("content-range", "bytes 0-5/6")], Continuation::Unusable("unexpected Content-Range")),
-            (
-                206,
-                &[("content-range", "bytes 3-4/6")],
-                Continuation::Unusable("the file's size changed on the server"),
-            ),
-            (
-                206,
-                &[("content-range", "bytes 3-6/7")],
-                Continuation::Unusable("the file's size changed on the server"),
-            ),
+            (206, &[("content-range", "bytes 3-5/6")][..], Ok(true)),
+            (206, &[("content-range", "bytes 3-5/*"), ("etag", "\"a\"")], Ok(true)),
+            (206, &[("content-range", "bytes 3-5/6"), ("content-length", "3")], Ok(true)),
+            (200, &[], Ok(false)),
+            (503, &[], Ok(false)),
+            (416, &[], Err("the server does not have the requested range")),
+            (206, &[], Err("206 response without a valid Content-Range")),
+            (206, &[("content-range", "3-5/6")], Err("206 response without a valid Content-Range")),
+            (206, &[("content-range", "bytes 5-3/6")], Err("206 response without a valid Content-Range")),
+            (206, &[("content-range", "bytes 2-5/6")], Err("unexpected Content-Range")),
+            (206, &[("content-range", "bytes 0-5/6")], Err("unexpected Content-Range")),
+            (206, &[("content-range", "bytes 3-4/6")], Err("the file's size changed on the server")),
+            (206, &[("content-range", "bytes 3-6/7")], Err("the file's size changed on the server")),
             (
                 206,
                 &[("content-range", "bytes 3-5/6"), ("etag", "\"b\"")],
-                Continuation::Unusable("the file changed on the server"),
+                Err("the file changed on the server"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-5/6"), ("content-length", "6")],
-                Continuation::Unusable("Content-Range and Content-Length contradict each other"),
+                Err("Content-Range and Content-Length contradict each other"),
             ),
         ] {
             let first = response(200, &[("etag", "\"a\""), ("content-length", "6")], "abc");
@@ -201,7 +178,7 @@ mod tests {
             assert_eq!(partial.headers()[0].1, "bytes=3-");
             let mut rest = response(status, headers, "");
             assert_eq!(partial.resume(&mut rest), expected, "{status} {headers:?}");
-            if expected == Continuation::Resumed {
+            if expected == Ok(true) {
                 assert_eq!((rest.status, rest.body.as_slice()), (200, &b"abc"[..]));
                 assert!(partial.is_complete(6) && !partial.is_complete(5));
             }

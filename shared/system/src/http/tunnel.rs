@@ -3,14 +3,13 @@
 //! (see `tls/`).
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use super::connect::Connection;
-use super::limits::TimeLimits;
-use super::request::Failure;
 use crate::{Error, Result, System, debug, libexec};
 
 pub const PROGRAM: &str = "cloud-init-tls";
@@ -42,14 +41,12 @@ const MAX_STDERR: u64 = 1024;
 const SHUTDOWN_TIMEOUT_MS: usize = 50;
 
 /// The plain side of a TLS connection.
-#[derive(Debug)]
 pub struct Tunnel {
-    plain: UnixStream,
+    /// The Unix socket to the program. It is typed as TCP's: only reads, writes and their timeouts are used, which are the same.
+    pub plain: Connection,
     program: Child,
-    /// The time limits of the response, once the request is sent ([`TimeLimits::begin_phase`]).
-    pub limits: TimeLimits,
-    /// Why the program ended, once it did.
-    ended: Option<Failure>,
+    /// Why the program failed, once it did.
+    ended: Option<Error>,
 }
 
 impl System {
@@ -59,15 +56,15 @@ impl System {
         connection: Connection,
         host: &str,
         client_certificates: &[String],
-    ) -> std::result::Result<Tunnel, Failure> {
+    ) -> Result<Tunnel> {
         let Some(program) =
             self.libexec_dir().map(|dir| dir.join(PROGRAM)).or_else(|| libexec::find(PROGRAM))
         else {
-            return Err(Failure::permanent(format!("https requires {PROGRAM}, which is not installed")));
+            let message = format!("https requires {PROGRAM}, which is not installed");
+            return Err(Error::new(message).into_permanent());
         };
-        let roots = self.trusted_certificates().map_err(Failure::from).map_err(Failure::into_permanent)?;
-        let identity =
-            self.identity(client_certificates).map_err(Failure::from).map_err(Failure::into_permanent)?;
+        let roots = self.trusted_certificates().map_err(Error::into_permanent)?;
+        let identity = self.identity(client_certificates).map_err(Error::into_permanent)?;
         let limits = connection.limits;
         let start = || -> std::io::Result<Tunnel> {
             let (plain, other) = UnixStream::pair()?;
@@ -78,10 +75,10 @@ impl System {
                 .stdout(OwnedFd::from(connection.stream))
                 .stderr(Stdio::piped())
                 .spawn()?;
-            Ok(Tunnel { plain, program, limits, ended: None })
+            let plain = Connection { stream: TcpStream::from(OwnedFd::from(plain)), limits };
+            Ok(Tunnel { plain, program, ended: None })
         };
-        let mut tunnel =
-            start().map_err(|e| Failure::retryable(format!("starting {}: {e}", program.display())))?;
+        let mut tunnel = start().map_err(|e| Error::new(format!("starting {}: {e}", program.display())))?;
         let name = host.split('%').next().unwrap_or(host);
         let mut header = format!("name {name}\nroots {}\n", roots.len());
         let mut texts = vec![roots];
@@ -91,11 +88,11 @@ impl System {
         }
         header.push('\n');
         texts.insert(0, header.into_bytes());
-        match tunnel.write_all(&texts.concat()) {
+        match tunnel.plain.write_all(&texts.concat()) {
             Ok(()) => Ok(tunnel),
             Err(e) => {
                 tunnel.wait_for_exit();
-                Err(tunnel.failure(&Error::io(PROGRAM, &e)))
+                Err(tunnel.failure(Error::io(PROGRAM, &e)))
             }
         }
     }
@@ -139,21 +136,21 @@ impl System {
 
 impl Tunnel {
     /// Returns the error: the program's message if it has exited, else the `symptom` on this side.
-    pub fn failure(&self, symptom: &Error) -> Failure {
-        self.ended.clone().unwrap_or_else(|| symptom.clone().into())
+    pub fn failure(&self, symptom: Error) -> Error {
+        self.ended.clone().unwrap_or(symptom)
     }
 
     /// Waits for the program's exit, after it has closed the plain side. `None`: it succeeded.
-    fn wait_for_exit(&mut self) -> Option<&Failure> {
+    fn wait_for_exit(&mut self) -> Option<&Error> {
         if self.ended.is_none() {
             let code = loop {
                 match self.program.try_wait() {
                     Ok(Some(status)) => break status.code(),
-                    Ok(None) if !self.limits.deadline().is_expired() => {
+                    Ok(None) if !self.plain.limits.deadline().is_expired() => {
                         std::thread::sleep(Duration::from_millis(1))
                     }
                     _ => {
-                        self.ended = Some(self.limits.error().into());
+                        self.ended = Some(self.plain.limits.error());
                         return self.ended.as_ref();
                     }
                 }
@@ -166,9 +163,9 @@ impl Tunnel {
                 words.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
             self.ended = match code {
                 Some(0) => None,
-                Some(EXIT_NOT_TRUSTED) => Some(Failure::permanent(line)),
-                Some(_) if !line.is_empty() => Some(Failure::retryable(line)),
-                _ => Some(Failure::retryable(format!("{PROGRAM} exited unexpectedly"))),
+                Some(EXIT_NOT_TRUSTED) => Some(Error::new(line).into_permanent()),
+                Some(_) if !line.is_empty() => Some(Error::new(line)),
+                _ => Some(Error::new(format!("{PROGRAM} exited unexpectedly"))),
             };
         }
         self.ended.as_ref()
@@ -177,9 +174,7 @@ impl Tunnel {
 
 impl Read for Tunnel {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.plain.set_read_timeout(Some(self.limits.timeout()?))?;
         let read = self.plain.read(buffer);
-        self.limits.record_bytes(*read.as_ref().unwrap_or(&0));
         let is_end = match &read {
             Ok(n) => *n == 0 && !buffer.is_empty(),
             // The program exited before it had read the whole request.
@@ -190,29 +185,16 @@ impl Read for Tunnel {
         }
         // The end of the stream is the end of the response only if TLS confirms it.
         match self.wait_for_exit() {
-            Some(failure) => Err(std::io::Error::other(failure.error.to_string())),
+            Some(failure) => Err(std::io::Error::other(failure.to_string())),
             None => Ok(0),
         }
-    }
-}
-
-impl Write for Tunnel {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.plain.set_write_timeout(Some(self.limits.timeout()?))?;
-        let written = self.plain.write(bytes)?;
-        self.limits.record_bytes(written);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 
 impl Drop for Tunnel {
     fn drop(&mut self) {
         // Gives the program time to close the session; otherwise the server may see a truncated connection.
-        let _ = self.plain.shutdown(std::net::Shutdown::Both);
+        let _ = self.plain.stream.shutdown(std::net::Shutdown::Both);
         for _ in 0..SHUTDOWN_TIMEOUT_MS {
             if !matches!(self.program.try_wait(), Ok(None)) {
                 return;

@@ -40,17 +40,15 @@ pub fn local_path(url: &str) -> Option<&str> {
 }
 
 impl Url {
+    /// Fails permanently if the URL is invalid.
     pub fn parse(text: &str) -> Result<Url> {
-        Url::split(text).map_err(Error::into_permanent)
-    }
-
-    fn split(text: &str) -> Result<Url> {
+        let invalid = |why: &str| Error::new(why).into_permanent();
         let text = text.trim();
         let https = match scheme(text).as_deref() {
             Some("http") => false,
             Some("https") => true,
-            Some(other) => return Err(Error::new(format!("unsupported URL scheme {other}"))),
-            None => return Err(Error::new("invalid URL: expected http:// or https://")),
+            Some(other) => return Err(invalid(&format!("unsupported URL scheme {other}"))),
+            None => return Err(invalid("invalid URL: expected http:// or https://")),
         };
         let rest = text.split_once("://").map_or("", |(_, rest)| rest);
         let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -62,11 +60,11 @@ impl Url {
             Some(Some((address, port))) => {
                 (address.replacen("%25", "%", 1), port.strip_prefix(':').unwrap_or(port))
             }
-            Some(None) => return Err(Error::new("invalid host in URL: missing closing bracket")),
+            Some(None) => return Err(invalid("invalid host in URL: missing closing bracket")),
             None => {
                 let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
                 if host.contains(':') {
-                    return Err(Error::new("invalid host in URL: an IPv6 address needs brackets"));
+                    return Err(invalid("invalid host in URL: an IPv6 address needs brackets"));
                 }
                 (host.to_string(), port)
             }
@@ -74,11 +72,11 @@ impl Url {
         let usual = if https { 443 } else { 80 };
         let port = match port {
             "" => usual,
-            digits => digits.parse().map_err(|_| Error::new("invalid port in URL: expected 0 to 65535"))?,
+            digits => digits.parse().map_err(|_| invalid("invalid port in URL: expected 0 to 65535"))?,
         };
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._~:%".contains(&b);
         if host.is_empty() || !host.bytes().all(fits) {
-            return Err(Error::new("invalid host in URL: expected an address or an ASCII name"));
+            return Err(invalid("invalid host in URL: expected an address or an ASCII name"));
         }
         Ok(Url { https, user, host, port, target: request_target(target) })
     }

@@ -1,28 +1,16 @@
 //! The rule on users' symbolic links: its state while a path is walked, and its error.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// The refusal to follow a link, to be told from an error of the kernel.
-#[derive(Debug)]
-struct Refused(String);
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refused {}
-
+/// Returns the error for a link that is not followed, or a file that is not changed. It has no code, unlike the kernel's errors.
 pub(super) fn refuse(why: String) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, Refused(why))
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 /// Returns whether a path was not resolved because of the rule on users' links.
 pub(crate) fn is_refused(e: &io::Error) -> bool {
-    e.get_ref().is_some_and(|inner| inner.is::<Refused>())
+    e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none()
 }
 
 /// A user's link that was followed; its target must be owned by the same user.
