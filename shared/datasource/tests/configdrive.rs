@@ -132,7 +132,7 @@ fn version_1_drives_are_read() {
         (vec!["ssh-rsa A".into(), "ssh-rsa C".to_string()], "iid-dsconfigdrive")
     );
     let network = found(&[("etc/network/interfaces", "auto lo\n")]);
-    assert_eq!((&*network.dsmode.to_string(), &*network.network.unwrap().format), ("net", "eni"));
+    assert_eq!((&*network.dsmode.to_string(), network.network.unwrap().format.as_str()), ("net", "eni"));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn empty_network_data_counts() {
     };
     assert_eq!(with("null"), None);
     // An empty configuration counts: nothing is configured.
-    assert_eq!(with("{}").unwrap().format, "network_data.json");
+    assert_eq!(with("{}").unwrap().format.as_str(), "network_data.json");
 }
 
 #[test]
