@@ -336,13 +336,13 @@ fn run_late_script(
     }
     info!(sys, "running the commands of {name}, which an earlier boot could not write");
     let result = run_parts::run_script(context, module, name, &[]);
+    if let Err(e) = &result {
+        warning!(sys, "delayed run of {name} failed: {e}");
+    }
     step.end(sys, StepResult::from(&result), description);
     match result {
         Ok(()) => ModuleResult::Done,
-        Err(e) => {
-            warning!(sys, "delayed run of {name} failed: {e}");
-            ModuleResult::Failed(format!("{}: {e}", entry.name))
-        }
+        Err(e) => ModuleResult::Failed(format!("{}: {e}", entry.name)),
     }
 }
 
