@@ -1,4 +1,4 @@
-//! What identifies each cloud, as data: one row of [`CLOUDS`] per cloud. Everything that needs a list of clouds reads
+//! The rules that identify each cloud, as data: one row of [`CLOUDS`] per cloud. Everything that needs a list of clouds reads
 //! this table: ds-identify, the datasources' check of the firmware, the default `datasource_list`, and the manual page.
 //!
 //! The crate reads firmware in one place, [`Cloud::firmware_matches`]. Seeds, file systems and the few checks that need

@@ -97,7 +97,7 @@ fn floppy(ctx: &Search<'_>) -> Result<Option<(String, Vec<u8>)>> {
     Ok(found.map(|user_data| (FLOPPY.into(), user_data)))
 }
 
-/// Returns the user-data below a directory; `None` if there is none.
+/// Returns the user-data below a directory, if it exists.
 pub(crate) fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>> {
     for name in FILES {
         if let Some(bytes) = media::read_optional(sys, &format!("{directory}/{name}"))? {

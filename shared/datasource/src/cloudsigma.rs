@@ -33,7 +33,7 @@ const MAX_EMPTY_LINES: usize = 16;
 /// The limit of upstream for the name of a server.
 const MAX_HOSTNAME: usize = 61;
 
-/// What messages call the context.
+/// The name of the context in messages.
 const SOURCE: &str = "CloudSigma: server context";
 const USER_DATA: &str = "cloudinit-user-data";
 const FIELDS: [Field; 9] = [

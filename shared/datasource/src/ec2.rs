@@ -69,7 +69,7 @@ const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 const VERSIONS: [&str; 3] = [NEWEST, "2018-09-24", "2016-09-02"];
 const NEWEST: &str = "2021-03-23";
 const OLDEST: &str = "2009-04-04";
-/// What every service has, without a token.
+/// The first request to a service without tokens, which every version of it answers.
 const FIRST_PATH: &str = "2009-04-04/meta-data/instance-id";
 
 /// The longest that a token may live, in seconds.

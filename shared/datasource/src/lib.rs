@@ -37,7 +37,7 @@ mod vultr;
 mod wsl;
 // End of clouds.
 
-// What they share.
+// Shared by the clouds.
 mod document;
 mod firmware;
 mod media;
@@ -116,7 +116,7 @@ pub struct Datasource {
     requests: Requests,
 }
 
-/// What limits the requests of a datasource.
+/// The limits of a datasource's requests.
 #[cfg(test)]
 #[derive(Clone, Copy)]
 enum Requests {
@@ -312,7 +312,7 @@ impl Search<'_> {
         is_on
     }
 
-    /// As [`Search::is_on`], for a cloud that ds-identify also recognises by a file which the datasource does not accept: warns
+    /// Like [`Search::is_on`], for a cloud that ds-identify also recognises by a file which the datasource does not accept: warns
     /// if it exists and the firmware does not confirm it. The local stage does, so that there is one warning.
     pub(crate) fn is_on_or_warn(&self, name: &str) -> bool {
         let is_on = self.is_on(name);

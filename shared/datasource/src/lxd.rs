@@ -41,7 +41,7 @@ const MAX_KEYS: usize = 1000;
 /// The limit for the names, the metadata and each other value; user-data and vendor-data have the general one.
 const MAX_VALUE: usize = 4 << 20;
 
-/// What instance data calls the keys that cloud-init uses. The first key of a name takes precedence.
+/// The keys that cloud-init uses, and their names in instance data. The first key of a name takes precedence.
 const ALIASES: [(&str, &str); 6] = [
     ("cloud-init.user-data", "user-data"),
     ("cloud-init.network-config", "network-config"),

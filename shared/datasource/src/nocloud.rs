@@ -178,7 +178,7 @@ fn serial_option(ctx: &Search<'_>) -> Option<DsOption> {
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     let mut all = MergedSeed::default();
-    // A source that cannot be read must not hide another one; its failure counts only if there is no other.
+    // A source that cannot be read is skipped; its failure is returned only if there is no other source.
     let mut failures = Vec::new();
     let credentials = credentials::read(sys).unwrap_or_else(|e| {
         failures.push(e);

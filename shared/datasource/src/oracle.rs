@@ -22,7 +22,7 @@ const NAME: &str = "Oracle";
 
 pub const ORACLE: Datasource = Datasource {
     check,
-    // What the initramfs configured is part of the datasource's own configuration.
+    // The datasource's configuration includes the NIC that the initramfs configured.
     network_order: INITRAMFS_LAST,
     ..Datasource::of_service(&SERVICE, find)
 };

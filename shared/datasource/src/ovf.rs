@@ -102,7 +102,7 @@ fn read(ctx: &Search<'_>, environment: &Environment) -> Result<Option<Instance>>
 
 fn find_environment(ctx: &Search<'_>) -> Result<Option<Environment>> {
     let sys = ctx.sys;
-    // A source that cannot be read must not hide another one; its failure counts only if there is no other.
+    // A source that cannot be read is skipped; its failure is returned only if there is no other source.
     let mut failures = Vec::new();
     for directory in SEED_DIRS.map(|name| ctx.layout.cloud(name)) {
         match read_directory(ctx, &directory) {
@@ -192,7 +192,7 @@ pub(crate) fn parse(text: &str) -> std::result::Result<Properties, String> {
     Ok(found)
 }
 
-/// What the properties say.
+/// The data in the properties.
 struct Found {
     metadata: Node,
     config: serde_json::Value,

@@ -33,7 +33,7 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(60);
 const SOURCE_OPTION: &str = "-S";
 const SOURCE_OPTION_OF_RED_HAT: &str = "-s";
 
-/// What messages call the metadata.
+/// The name of the metadata in messages.
 const SOURCE: &str = "cloud.json";
 const FIELDS: [Field; 8] = [
     ("vm", MapType, false),

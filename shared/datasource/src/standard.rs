@@ -123,7 +123,7 @@ pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &No
     instance
 }
 
-/// Returns what messages call a datasource's metadata.
+/// Returns the name of a datasource's metadata in messages.
 pub fn metadata_of(name: &str) -> String {
     format!("{name}'s metadata")
 }

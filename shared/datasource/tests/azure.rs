@@ -96,7 +96,7 @@ fn only_udf_discs_are_read() {
     assert!(machine.warnings().contains("ovf-env.xml not found"), "{}", machine.warnings());
 }
 
-/// The file is read up to 4 MiB, before its XML is parsed; a larger one is no seed.
+/// The file is read up to 4 MiB, before its XML is parsed; a larger one is ignored.
 #[test]
 fn ovf_env_is_limited_in_size() {
     let padded = |size: usize| {

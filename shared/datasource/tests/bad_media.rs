@@ -399,7 +399,7 @@ fn invalid_names_of_vmware_files_are_reported_once() {
 }
 
 /// A device that cannot be read may be the one with the seed: it is a failure, by which an instance of an earlier boot is kept,
-/// unless a seed was found. A device that was removed meanwhile is none.
+/// unless a seed was found. A device that was removed meanwhile is not a failure.
 #[test]
 fn a_device_that_cannot_be_read_is_a_failure() {
     let machine = |is_removed: bool| {

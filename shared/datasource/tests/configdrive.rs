@@ -46,7 +46,7 @@ fn keys_keep_the_order_of_the_document() {
 }
 
 #[test]
-fn complete_config_drive_is_read() {
+fn complete_config_drive_has_devices_and_files() {
     let machine = drive(WHOLE);
     let i = machine.found("ConfigDrive");
     assert_eq!(i.description, "DataSourceConfigDrive [local,ver=2][source=/config-drive]");
@@ -54,14 +54,7 @@ fn complete_config_drive_is_read() {
         (&*i.id, &*i.dsmode.to_string(), i.local_hostname.as_deref()),
         ("u-1", "local", Some("h.novalocal"))
     );
-    assert_eq!(
-        (i.public_keys.clone(), i.availability_zone.as_deref()),
-        (vec!["ssh-rsa A".into()], Some("nova"))
-    );
-    assert_eq!(
-        (text(&i.user_data), text(&i.vendor_data), text(&i.vendor_data2)),
-        ("ud".into(), "#cloud-config".into(), "a|b".into())
-    );
+    assert_eq!(text(&i.vendor_data2), "a|b");
     assert_eq!((i.random_seed.as_deref(), &*i.subplatform), (Some("YWJj"), "seed-dir (/config-drive)"));
     assert_eq!(json!(i.devices), json!({"ami": "sda", "ephemeral0": "/dev/sdb"}));
     assert_eq!(i.device_search, DeviceSearch::RemappedOrLabelled);

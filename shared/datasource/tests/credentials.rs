@@ -94,7 +94,7 @@ fn bad_credentials_are_reported_and_never_make_a_new_instance() {
     std::fs::File::create(path).unwrap().set_len(70 << 20).unwrap();
     let instance = huge.found("NoCloud");
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("i", true));
-    // What exists and cannot be read is not "nothing there".
+    // A credential that exists but cannot be read is not missing.
     let unreadable = Machine::new().file(&format!("{CREDENTIALS}/cloud-init.meta-data/x"), "");
     assert!(unreadable.find("NoCloud").is_err());
 }

@@ -165,7 +165,7 @@ fn config_drive_is_found_by_label_or_as_a_whole_disk() {
             );
         }
     }
-    // Of file systems without the label, only whole disks.
+    // Without the label only whole disks are read.
     let name = any.device.rsplit('/').next().unwrap();
     let partition = plug(Machine::new(), &any)
         .file("/sys/class/block/loop/size", "8192\n")

@@ -38,7 +38,7 @@ fn sources_of_the_seed_are_combined_by_precedence() {
     let inline =
         "{user-data: iu, meta-data: 'instance-id: inl', vendor-data: iv, network-config: 'version: 1'}";
     let own = |inside: &str| format!("datasource: {{NoCloud: {inside}}}");
-    // Of each case: the id, the mode, user-data|vendor-data, the network configuration, the sources, and the metadata besides the
+    // Each case has the id, the mode, user-data|vendor-data, the network configuration, the sources, and the metadata besides the
     // id and the mode.
     let cases = [
         ("the command line alone", machine().line("quiet ds=nocloud ro"), "nocloud local | null cmdline {}"),
@@ -49,7 +49,7 @@ fn sources_of_the_seed_are_combined_by_precedence() {
             r#"I net | null cmdline {"local-hostname":"H","x":null,"y":"1"}"#,
         ),
         (
-            "the serial number, which goes first",
+            "the serial number precedes the command line",
             serial("ds=nocloud;i=S;h=sh\n").line("ds=nocloud;i=C;x=1"),
             r#"S local | null dmi,cmdline {"local-hostname":"sh","x":"1"}"#,
         ),
@@ -237,7 +237,7 @@ fn bad_seeds_are_reported_and_the_rest_is_used() {
     std::os::unix::fs::symlink("network-config", links.host(&format!("{SEED}/network-config"))).unwrap();
     assert_eq!(links.found("NoCloud").network, None);
     assert!(links.warnings().contains("using the seed without network-config"), "{}", links.warnings());
-    // Invalid user-data does not cost the machine its id, keys and network.
+    // With invalid user-data the id, keys and network are still used.
     let files = [("network-config", "version: 2"), ("vendor-data", "v")];
     let huge = machine().seed(SEED, "instance-id: i-huge", "u").files(SEED, &files);
     std::fs::File::create(huge.host(&format!("{SEED}/user-data"))).unwrap().set_len(70 << 20).unwrap();
@@ -250,7 +250,7 @@ fn bad_seeds_are_reported_and_the_rest_is_used() {
     let huge = machine().seed(SEED, "instance-id: i-huge", "u");
     std::fs::File::create(huge.host(&format!("{SEED}/meta-data"))).unwrap().set_len(70 << 20).unwrap();
     assert!(huge.find("NoCloud").unwrap_err().to_string().contains("larger than"));
-    // Nor does a name that was truncated within a surrogate pair cost the id.
+    // So are they with a name that was truncated within a surrogate pair.
     let cut = with_seed(r#"{"instance-id": "i-cut", "local-hostname": "h\ud83d"}"#).found("NoCloud");
     assert_eq!((&*cut.id, cut.local_hostname.as_deref()), ("i-cut", Some("h\u{fffd}")));
     // The next source, and the next datasource, are tried nevertheless.

@@ -71,7 +71,7 @@ fn files_that_only_ds_identify_accepts_are_reported() {
         );
         assert_eq!(warnings.lines().count(), 1, "{warnings}");
     }
-    // The local stage has reported it; half a seed is no evidence.
+    // The local stage has reported it; an incomplete seed does not identify the cloud.
     let later = aliyun().network_stage();
     let half = Machine::new().file("/var/lib/cloud/seed/AliYun/meta-data", "");
     for machine in [later, half, Machine::new()] {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Machine, meta, text};
+use common::{Machine, text};
 use serde_json::json;
 use state::{Instance, Layout};
 
@@ -54,9 +54,6 @@ fn metadata_and_user_data_are_read_from_files() {
     assert_eq!(text(&instance.user_data), "#cloud-config\n{}\n");
     assert_eq!(instance.description, "DataSourceVMware [seed=imc]");
     assert_eq!(instance.subplatform, "imc (vmware-tools)");
-    let network = json!({"version": 2, "ethernets": {"e": {"dhcp4": true}}});
-    assert_eq!(instance.network.as_ref().unwrap().content, network);
-    assert_eq!(meta(&instance)["network"], json!({ "config": network }));
     assert_eq!(machine.warnings(), "");
     // The files are removed only when the instance is recorded.
     assert!(machine.sys.exists(format!("{IMC}/cust.cfg")));
@@ -103,10 +100,6 @@ fn customization_settings_are_applied() {
     assert_eq!(instance.id, UUID.to_lowercase());
     assert_eq!(instance.local_hostname.as_deref(), Some("vm.example.org"));
     assert_eq!(instance.config, json!({ "timezone": "Europe/Berlin" }));
-    let network = instance.network.as_ref().unwrap();
-    assert_eq!(network.format.as_str(), "vmware-imc-here");
-    let content = network.content.as_str().unwrap();
-    assert!(content.contains("MACADDR = 02:00:00:00:00:02") && !content.contains("TIMEZONE"), "{content}");
     assert_eq!(machine.warnings(), "");
     let id = customized(&format!("{SETTINGS}[MISC]\nINSTANCE-ID = i-vsphere\n")).found("VMware").id;
     assert_eq!(id, "i-vsphere");

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::file_systems::FileSystems;
 
-    /// Devices of a host that is slow for a moment have not been read: that nothing was found on them is no decision.
+    /// If devices were not read in time because the host was slow, "not found" is not a decision.
     #[test]
     fn late_devices_leave_the_early_decision_open() {
         let top = scratch::TempDir::new();

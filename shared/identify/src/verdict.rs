@@ -83,7 +83,7 @@ impl Enablement {
         }
     }
 
-    /// Returns the value for the text of an exit status; `None` if there is none.
+    /// Returns the value for the text of an exit status, if it is one of these.
     pub fn from_exit_code(code: &str) -> Option<Enablement> {
         [Enablement::Enabled, Enablement::Disabled, Enablement::SwitchedOff]
             .into_iter()

@@ -1,6 +1,6 @@
 //! Azure: a machine's data come from a disc in its first boot's drive (ovf-env.xml), and from a metadata service (IMDS) over a
-//! network that DHCP gives. Azure waits to be told that the machine is ready, by a server (the wire server) whose address
-//! DHCP gives too.
+//! network that DHCP gives. Azure waits for a report that the machine is ready, which goes to a server (the wire server) whose
+//! address DHCP gives too.
 //!
 //! ```text
 //! ovf, seed              ovf-env.xml: elements ─► values; where it is and where it is kept

@@ -94,7 +94,7 @@ pub fn parse(bytes: Vec<u8>, source: &str, disc: Option<&str>) -> std::result::R
 }
 
 impl Seed {
-    /// Returns the content without the password; `None` if it cannot be told what the password is.
+    /// Returns the content without the password; `None` if the password cannot be located.
     pub fn redacted(&self) -> Option<String> {
         ovf::redacted(&self.text)
     }

@@ -277,7 +277,7 @@ impl Lexer<'_> {
         Some(())
     }
 
-    /// Skips to the bracket that closes the one before, over quoted text. Returns `None` if there is none.
+    /// Skips to the closing bracket of the opening one before, over quoted text. Returns `None` if it is missing.
     fn skip(&mut self, open: char, close: char, mut content: Option<&mut String>) -> Option<()> {
         let mut depth = 1_usize;
         loop {

@@ -334,7 +334,7 @@ mod tests {
                 "doc: kinds.x[0].mac: expected a string, found a list; ignored",
             ]
         );
-        // What was found is not found again.
+        // Rejected fields are not reported again.
         drop_invalid(&sys, "doc", &mut document, &fields);
         assert_eq!(sys.log().logged_warnings().len(), 19);
     }

@@ -146,7 +146,7 @@ pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
         .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line, e.column)))
 }
 
-/// Does the same as [`json_file`] with maps in the order of the file, which matters for SSH keys.
+/// Like [`json_file`], with maps in the order of the file, which matters for SSH keys.
 pub fn node_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Node>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
     if let Some(node) = std::str::from_utf8(&bytes).ok().and_then(|text| config::json::parse(text).ok()) {

@@ -61,7 +61,7 @@ pub fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 ///
-/// Fails if there is none and one with the label, or, unless `has_other_seed`, a device could not be read.
+/// Fails if no seed was found and a file system with the label, or, unless `has_other_seed`, a device could not be read.
 pub fn find_nocloud_seed(
     ctx: &Search<'_>,
     label: Option<&str>,
@@ -115,7 +115,7 @@ pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option
     first_found(ctx, first.into_iter().chain(rest), unread, read)
 }
 
-/// Does the same as [`find_disc`] for ISO 9660 discs in CD drives.
+/// Like [`find_disc`], for ISO 9660 discs in CD drives.
 pub fn find_on_drive<T>(
     ctx: &Search<'_>,
     read: impl Fn(&str, &str) -> Result<Option<T>>,

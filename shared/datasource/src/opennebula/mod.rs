@@ -131,7 +131,7 @@ fn instance(ctx: &Search<'_>, context: &Context, kind: &str, source: &str) -> Op
     instance.crawled = json!({ "meta_data": instance.crawled["meta_data"].take() });
     if network::has_network(context) {
         let mut nics = ctx.machine.nics().configurable;
-        // Of a machine's other NICs (those of containers, tunnels), those that the context names by their MAC.
+        // Virtual NICs (of containers, tunnels) only if the context names their MAC.
         nics.retain(|nic| {
             sys.exists(format!("/sys/class/net/{}/device", nic.name))
                 || network::context_name(context, &nic.mac).is_some()

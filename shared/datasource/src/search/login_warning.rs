@@ -58,7 +58,7 @@ pub fn warn_at_login(ctx: &Search<'_>, what: &LoginWarning<'_>) {
     }
 }
 
-/// What the configuration says about a warning.
+/// The setting of a warning.
 #[derive(Debug, PartialEq, Eq)]
 enum Setting {
     On { sleep: u64 },

@@ -137,8 +137,8 @@ pub(crate) fn without_secrets(text: &str) -> String {
     shown + rest
 }
 
-/// Returns the configured URLs of a metadata service whose scheme was forgotten: no request is made to them, and they cannot be
-/// told from other words of a message.
+/// Returns the configured URLs of a metadata service whose scheme was forgotten: no request is made to them, and they look
+/// like other words of a message.
 fn urls_without_scheme(settings: Option<&Node>) -> Vec<&str> {
     let settings = settings.and_then(Node::as_map).into_iter().flat_map(Map::iter);
     let named = settings.filter(|(key, _)| key.as_str().is_some_and(|key| key.contains("url")));

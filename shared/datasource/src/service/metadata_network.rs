@@ -56,7 +56,7 @@ impl<'a> MetadataNetwork<'a> {
         self.first_response(requests, deadline).map(|first| (first.index, first.response))
     }
 
-    /// Does the same as [`MetadataNetwork::fetch_first`], and keeps the connection for [`MetadataNetwork::prefetch`].
+    /// Like [`MetadataNetwork::fetch_first`], but keeps the connection for [`MetadataNetwork::prefetch`].
     ///
     /// # Errors
     ///

@@ -275,7 +275,7 @@ impl Session<'_, '_> {
         tree::body(response, &url)
     }
 
-    /// Fetches user-data or vendor-data; there is none if the path does not exist, and if the data exceeds the size limit
+    /// Fetches user-data or vendor-data; empty if the path does not exist, or if the data exceeds the size limit
     /// ([`standard::ignore_too_large`]).
     ///
     /// # Errors

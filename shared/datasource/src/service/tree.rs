@@ -42,7 +42,7 @@ impl Prefetched {
         self.0.remove(path)
     }
 
-    /// Returns whether a path exists, if there is a response of it.
+    /// Returns whether a path exists; `None` if it was not fetched.
     pub fn exists(&self, path: &str) -> Option<bool> {
         self.0.get(path).map(Option::is_some)
     }

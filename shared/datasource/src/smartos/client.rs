@@ -111,7 +111,7 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     ///
-    /// As for [`Client::get`], and if the host cannot list them.
+    /// Fails as [`Client::get`] does, and if the host cannot list them.
     pub fn keys(&mut self) -> Result<BTreeSet<String>> {
         match self.request("KEYS", None)? {
             Reply::Success(names) => {

@@ -97,7 +97,7 @@ fn zone_gets_its_metadata_from_the_socket() {
             ("cloud-init:user-data", "#!/bin/sh\ntrue\n"),
             ("user-script", "echo hi\n"),
             ("user-data", "for the script"),
-            // Of no meaning in a zone.
+            // Has no effect in a zone.
             ("base64_all", "true"),
             ("sdc:nics", "[{\"interface\": \"net0\", \"ips\": [\"dhcp\"]}]"),
         ],
@@ -163,7 +163,7 @@ fn faulty_responses_are_reported_with_their_key() {
             |key, _| (key == "NEGOTIATE").then(|| "invalid command\n".into()),
             "SmartOS: invalid response \"invalid command\" to \"NEGOTIATE V2\"".into(),
         ),
-        // Of a key that is not required.
+        // A key that is not required.
         (|key, _| (key == "motd_sys_info").then(|| "FAILURE\n".into()), "ssh-rsa A a".into()),
     ];
     std::thread::scope(|scope| {

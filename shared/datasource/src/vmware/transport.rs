@@ -27,7 +27,7 @@ pub fn read_environment(sys: &System) -> Option<Data> {
     to_data(sys, "envvar", names, names.map(variable))
 }
 
-/// Returns the data in guestinfo; `None` if there is none, or no tool that could read it.
+/// Returns the data in guestinfo; `None` if no variable is set, or no tool that could read them is installed.
 ///
 /// # Errors
 /// Fails if the tools cannot read a variable.

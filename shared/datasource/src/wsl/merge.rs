@@ -7,7 +7,7 @@ use system::{System, debug};
 const HEADER: &str = "#cloud-config\n";
 /// A comment in user-data that was merged.
 const MERGED: &str = "# agent.yaml and user-data, merged\n";
-/// What PyYAML writes by default.
+/// PyYAML's default style.
 const STYLE: Style = Style { indent: 2, markers: false, sorted: true };
 
 /// A file with user-data.

@@ -34,7 +34,7 @@ impl Machine {
         Machine::in_dir(TempDir::new())
     }
 
-    /// As [`Machine::new`], for tests that make thousands of machines.
+    /// Like [`Machine::new`], for tests that make thousands of machines.
     pub fn in_memory() -> Machine {
         Machine::in_dir(TempDir::in_memory())
     }

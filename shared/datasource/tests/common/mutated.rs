@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use state::Instance;
 use system::{Result, System};
 
-/// What a cloud has at paths: a document, or text.
+/// The documents of a cloud by path; text is a string.
 pub type Documents = BTreeMap<String, Value>;
 
 /// The length of a string that is too long for every field but user-data.
 const HUGE: usize = 17 << 10;
-/// Of a longer list only these items are replaced: the others are of the same kind.
+/// The number of items of a list that are replaced: the others are of the same kind.
 const MAX_ITEMS: usize = 2;
 
 /// The names of fields and documents that have the instance-id.
@@ -33,8 +33,8 @@ const IDS: [&str; 12] = [
     "instance_id",
 ];
 
-/// What a field is replaced by; `None` removes it. Null is tried in the place of documents, and missing in that of strings: both
-/// are no value.
+/// The replacements of a field; `None` removes it. Documents are replaced by null, strings are removed: both mean that there is
+/// no value.
 fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
     let control = ("control characters", Some("a\u{7}b\nc\u{0}d\u{1b}[0m".into()));
     let list = ("a list", Some(json!([[1]])));
@@ -50,8 +50,8 @@ fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
     }
 }
 
-/// Scalars that are no string: their names, and the text that a field of type string may have from them (a fraction has more
-/// than one way to write its exponent). In YAML a number with an exponent needs a point: without it, it is a string.
+/// The names of non-string scalars, the scalars, and a part of the string that each converts to (an exponent can be written in
+/// more than one way). In YAML a number with an exponent needs a point: without it, it is a string.
 fn numbers() -> [(&'static str, Value, &'static str); 3] {
     [
         ("a number", json!(-1), "-1"),
@@ -213,7 +213,7 @@ fn problems(base: &Run, run: &Run, mutation: &Mutation, has_all: bool) -> Vec<St
     problems
 }
 
-/// What is special about the documents of a cloud.
+/// Exceptions for the documents of a cloud.
 #[derive(Default)]
 pub struct Rules<'r> {
     /// Parts of the paths of fields that are not checked; with `: ` and the name of a replacement at the end, only with it.
@@ -233,7 +233,7 @@ pub struct Mutation {
     pub field: String,
     /// The pointer to the value; empty if it is the whole document.
     pointer: String,
-    /// What messages call the value, if not by its path.
+    /// The name of the value in messages, if it is not its path.
     other_name: Option<String>,
     /// The name of the replacement.
     pub what: &'static str,
@@ -298,7 +298,7 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
                 });
             }
         }
-        // Of files only strings: one that is missing is not reported, and listings are not fields.
+        // Whole files are replaced by strings only: a missing one is not reported, and listings are not fields.
         if value.is_string() && !path.ends_with('/') {
             for (what, by) in
                 replacements(false).into_iter().filter(|(_, by)| by.as_ref().is_some_and(Value::is_string))

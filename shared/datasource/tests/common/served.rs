@@ -43,7 +43,7 @@ pub fn cases(clouds: &str) -> Vec<Case> {
     cases
 }
 
-/// What a server has at its paths: a document, or text.
+/// The answers of a server by path: documents, or text.
 pub type Answers = BTreeMap<String, Value>;
 
 /// The path of Exoscale's password server.

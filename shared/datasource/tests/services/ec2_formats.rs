@@ -101,7 +101,7 @@ fn expected_version_costs_no_request() {
         (ZSTACK, &all[3..], false),
     ] {
         let (found, requests) = version(&[firmware], versions);
-        // Of an unknown platform's service one version after another is requested.
+        // On an unknown platform one version after another is requested.
         let (_, one_by_one) = version(&[], versions);
         assert_eq!(found, *versions[0], "{firmware:?} {versions:?}");
         assert_eq!(requests == one_by_one, is_expected, "{firmware:?} {versions:?}: {requests:#?}");

@@ -15,7 +15,7 @@ pub fn serve(paths: &[(&str, &str)]) -> String {
 /// The requested paths.
 pub type Requests = Arc<Mutex<Vec<String>>>;
 
-/// Does the same as [`serve`], and logs the requested paths.
+/// Like [`serve`], and logs the requested paths.
 pub fn serve_with_log(paths: &[(&str, &str)]) -> (String, Requests) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

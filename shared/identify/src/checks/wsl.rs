@@ -23,7 +23,7 @@ pub fn wsl(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the path of the file with user-data. Fails with the reason why there is none.
+/// Returns the path of the file with user-data, or the reason why it was not found.
 fn seed(facts: &Facts<'_>) -> Result<String, String> {
     let mounts = facts.roots.text(&RootedPath::in_root("/proc/mounts")).unwrap_or_default();
     let drives = windows_drives(&mounts);

@@ -1,4 +1,4 @@
-//! What a customization does once: scripts before and after it, and root's password.
+//! The steps of a customization that are done once: scripts before and after it, and root's password.
 
 use std::time::Duration;
 

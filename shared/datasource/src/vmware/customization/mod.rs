@@ -31,7 +31,7 @@ const MAX_DATA_SIZE: u64 = 16 << 20;
 const DEFAULT_WAIT: u64 = 15;
 const POLL: Duration = Duration::from_millis(250);
 
-/// Returns the data of a customization file; `None` if there is none, or its kind is not allowed.
+/// Returns the data of a customization file; `None` if the file does not exist, or its kind is not allowed.
 ///
 /// # Errors
 /// Fails if the file cannot be read.
