@@ -76,13 +76,19 @@ impl Interpreter<'_> {
         let is_number =
             number.is_some() && !matches!((value, spec.kind), (Val::Bool(_), None) | (_, Some('s')));
         let mut shown = match (spec.kind, number) {
+            (None, Some(_)) if spec.precision.is_some() => {
+                return Err("the precision of a number requires the format 'f'".into());
+            }
             (None | Some('s'), _) => {
                 let text = self.text_of(value)?;
                 text.chars().take(spec.precision.unwrap_or(usize::MAX)).collect()
             }
             (Some('d' | 'i'), Some(f)) => int(value).unwrap_or(f as i128).to_string(),
-            (Some('x'), Some(_)) => format!("{:x}", int(value)?),
-            (Some('X'), Some(_)) => format!("{:X}", int(value)?),
+            (Some(kind @ ('x' | 'X')), Some(_)) => {
+                let n = int(value)?;
+                let digits = format!("{}{:x}", if n < 0 { "-" } else { "" }, n.unsigned_abs());
+                if kind == 'X' { digits.to_uppercase() } else { digits }
+            }
             (Some('f'), Some(f)) => float_text(f, spec.precision.unwrap_or(6))?,
             (Some(kind @ ('d' | 'i' | 'x' | 'X' | 'f')), None) => {
                 return Err(value.operand_error(&format!("the format '{kind}' requires a number, found")));

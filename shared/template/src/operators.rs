@@ -1,6 +1,5 @@
 //! Python's operators on a template's values: arithmetic, comparisons, keys and slices.
 
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 use crate::args::int;
@@ -90,26 +89,17 @@ impl Interpreter<'_> {
     }
 
     pub fn compare(&mut self, sign: &str, left: &Val, right: &Val) -> ValueResult<bool> {
+        self.charge_walk(left)?;
         Ok(match sign {
-            "==" => self.equals(left, right)?,
-            "!=" => !self.equals(left, right)?,
-            "<" => self.order(left, right)? == Ordering::Less,
-            ">=" => self.order(left, right)? != Ordering::Less,
-            ">" => self.order(left, right)? == Ordering::Greater,
-            "<=" => self.order(left, right)? != Ordering::Greater,
+            "==" => left == right,
+            "!=" => left != right,
+            "<" => order(left, right)?.is_lt(),
+            ">=" => order(left, right)?.is_ge(),
+            ">" => order(left, right)?.is_gt(),
+            "<=" => order(left, right)?.is_le(),
             "in" => self.contains(right, left)?,
             _ => !self.contains(right, left)?,
         })
-    }
-
-    fn equals(&mut self, a: &Val, b: &Val) -> ValueResult<bool> {
-        self.charge_walk(a)?;
-        Ok(a == b)
-    }
-
-    pub fn order(&mut self, a: &Val, b: &Val) -> ValueResult<Ordering> {
-        self.charge_walk(a)?;
-        order(a, b)
     }
 
     fn contains(&mut self, within: &Val, value: &Val) -> ValueResult<bool> {

@@ -48,6 +48,10 @@ fn undefined_variables_are_rendered_and_listed() {
     let got = render("## template: jinja\n{{a}} {{a}}\n{{b.c}}\n", &variables("{b: {}}")).unwrap();
     assert_eq!(got.text, "CI_MISSING_JINJA_VAR/a CI_MISSING_JINJA_VAR/a\nCI_MISSING_JINJA_VAR/c\n");
     assert_eq!(got.undefined_names().as_deref(), Some("'a' (line 2), 'c' (line 3)"));
+    // Long names are shortened, by characters.
+    let long = "é".repeat(99);
+    let got = render(&format!("## template: jinja\n{{{{a{long}}}}}"), &Map::new()).unwrap();
+    assert_eq!(names(&got), format!("a{}", &long[..126]));
 }
 
 #[test]
@@ -121,6 +125,7 @@ fn unsupported_constructs_are_named() {
         ("{{ range(*l) }}", "'*' before an argument is not supported"),
         ("{{ '%e' % 1 }}", "the format 'e' is not supported (supported: X, d, f, i, s, x)"),
         ("{{ '{:,}'.format(1) }}", "the format ',' is not supported"),
+        ("{{ '{:.2}'.format(1.5) }}", "the precision of a number requires the format 'f'"),
         ("{{ '%d' % 'a' }}", "the format 'd' requires a number, found a string"),
         ("{{ '{:.2f!}'.format(1) }}", "'format': expected '[[fill]align]"),
         ("{{ '{0.a}'.format(m) }}", "'format': expected a number or a name between braces"),

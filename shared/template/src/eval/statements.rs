@@ -121,11 +121,10 @@ impl Interpreter<'_> {
     /// Records the undefined variables whose placeholders a string contains.
     fn record_undefined(&mut self, text: &str, line: usize) {
         for (at, _) in text.match_indices(MISSING_JINJA_PREFIX) {
-            let name = &text[at + MISSING_JINJA_PREFIX.len()..];
-            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-            let name = &name[..end.min(64)];
+            let name = text[at + MISSING_JINJA_PREFIX.len()..].chars();
+            let name: String = name.take_while(|c| c.is_alphanumeric() || *c == '_').take(64).collect();
             if !name.is_empty() {
-                self.rendered.add_undefined(name, line);
+                self.rendered.add_undefined(&name, line);
             }
         }
     }
