@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn every_encoding_is_decoded() {
         // "hi" with a line break, its gzip, and the base64 of both.
-        let gz = "H4sIAAAAAAAACA8vI5AIAenpv7QMAAAA=";
+        let gz = "H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=";
         for (encoding, content) in [
             ("Base64 ", "'aG  kK'"),
             ("gz+b64", gz),
