@@ -141,7 +141,7 @@ upgrade_and_removal() {
     dpkg-deb -R "$deb" "$work/next"
     sed -i 's/^Version: .*/&+next/' "$work/next/DEBIAN/control"
     echo '# newer' >>"$work/next/etc/cloud/cloud.cfg.d/README"
-    dpkg-deb --root-owner-group -b "$work/next" "$root/var/tmp/next.deb" >/dev/null
+    dpkg-deb --root-owner-group -Zgzip -z1 -b "$work/next" "$root/var/tmp/next.deb" >/dev/null
     rm -rf "$work/next"
     rm "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
     echo '# mine' >>"$root/etc/cloud/cloud.cfg"

@@ -59,7 +59,7 @@ fn bring_packages(machine: &Machine) {
     copy(&packages[0], "upstream.deb");
     machine.put(&place, "/var/tmp");
     machine.run(&["sh", "-ec", "cd /var/tmp; dpkg-deb -R firstlight.deb next
-        sed -i 's/^Version: .*/&+next/' next/DEBIAN/control; dpkg-deb --root-owner-group -b next next.deb; rm -r next"]);
+        sed -i 's/^Version: .*/&+next/' next/DEBIAN/control; dpkg-deb --root-owner-group -Zgzip -z1 -b next next.deb; rm -r next"]);
 }
 
 #[test]
