@@ -74,7 +74,7 @@ machine dmi
 echo 'Google Compute Engine' >"$work/dmi/sys/class/dmi/id/product_name"
 echo 'datasource_list: [ Azure, Bigstep, CloudSigma, CloudStack, DigitalOcean, Vultr, AliYun, Ec2, GCE, VMware,
   Scaleway, Hetzner, Oracle, Exoscale, UpCloud, LXD, NWCS, Akamai, None ]' | tr -d '\n' >"$work/dmi/etc/cloud/cloud.cfg"
-# Its files stand where a boot has them as far as both programs go: no root to follow links below.
+# Only the paths are redirected, not the root, so that both programs read the files directly, as at a boot.
 dmi=(PATH_ROOT= "PATH_SYS_CLASS_DMI_ID=$work/dmi/sys/class/dmi/id" "PATH_ETC_CLOUD=$work/dmi/etc/cloud"
   "PATH_RUN=$run/run" PATH_DI_CONFIG=/nowhere PATH_VAR_LIB_CLOUD=/nowhere)
 read -r us median them their_median < <(export "${dmi[@]}"; milliseconds "$run" "$work/ds-identify" -- dash "$theirs")

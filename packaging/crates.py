@@ -3,7 +3,7 @@ import json
 import os
 import subprocess
 
-# The systems that Firstlight is built for: what none of them needs is never compiled.
+# The targets that Firstlight is built for. A crate that none of them needs is never compiled.
 TARGETS = [f"{machine}-unknown-linux-{libc}" for machine, libc in (
     ("x86_64", "gnu"), ("x86_64", "musl"), ("i686", "gnu"), ("i686", "musl"), ("aarch64", "gnu"), ("aarch64", "musl"),
     ("armv7", "gnueabihf"), ("armv7", "musleabihf"), ("riscv64gc", "gnu"), ("powerpc64le", "gnu"), ("s390x", "gnu"),

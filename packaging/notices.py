@@ -38,7 +38,7 @@ def statements(lines):
 def source_heads(package):
     """Returns the first lines of every source file of a crate."""
     for file in sorted(f for f in top(package).rglob("*") if f.suffix.lower() in SOURCES and f.is_file()):
-        # Not code: a copyright statement is in a comment.
+        # Only comments, which contain the copyright statements.
         yield from (line for line in file.read_text(encoding="utf-8", errors="replace").splitlines()[:HEAD]
                     if re.match(r"\s*(?:[*#;]|//|/\*|Copyright|©)", line))
 

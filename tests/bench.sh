@@ -38,7 +38,7 @@ mount -o loop "$work/disk.img" "$work/disk"
 make -s -C "$top" install BIN="$BIN" DESTDIR="$work/tree" FAMILY=debian STRIP=strip >&2
 # A merged-/usr root: nothing may go to a real /lib.
 [ ! -e "$work/tree/lib" ] || die "make install made a /lib"
-# Without cloud-init the root has no network and no host keys: what an image would then have of its own.
+# The root without cloud-init gets a network configuration and a host key, as an image without cloud-init has them.
 mkdir -p "$work/static/etc/ssh" "$work/static/etc/systemd/network"
 ssh-keygen -q -t ed25519 -N '' -f "$work/static/etc/ssh/ssh_host_ed25519_key"
 printf '[Match]\nName=e*\n[Network]\nAddress=192.0.2.10/24\nGateway=192.0.2.1\n' \

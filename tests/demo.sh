@@ -32,7 +32,7 @@ bold='' plain=''
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 failed=0
 
-# timed NAME CMD...: runs CMD; says how long it took and what the log says that it did.
+# timed NAME CMD...: runs CMD; prints how long it took and, from the log, what it did.
 timed() {
   local name=$1 begin end code=0 lines=0 did; shift
   [ ! -e "$log" ] || lines=$(wc -l <"$log")
@@ -56,7 +56,7 @@ what_it_did() {
       "$(tr -s '\n ' ' ' <"$root/run/cloud-init/cloud.cfg" 2>/dev/null)"
     return
   fi
-  # "finish: STAGE/config-MODULE: SUCCESS: ...": modules that ran, and those whose semaphore said no.
+  # "finish: STAGE/config-MODULE: SUCCESS: ...": modules that ran, and modules that their semaphore prevented from running.
   tail -n "+$(($2 + 1))" "$log" 2>/dev/null | awk '
     match($0, /finish: [^ ]*\/config-[^ :]*: [A-Z]*:/) {
       line = substr($0, RSTART, RLENGTH)

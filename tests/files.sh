@@ -102,7 +102,7 @@ complete() {
 [ "$(complete cloud-init modules --mode = f)" = final ] || fail "completion behind ="
 [ "$(complete cloud-init devel net-convert --output-kind netw)" = "network-manager networkd" ] || fail "completion of a renderer"
 [ "$(complete cloud-id --lo)" = --long ] || fail "completion of cloud-id"
-# The project's address stands in Cargo.toml; the files of packages repeat it.
+# The project's address is set in Cargo.toml; the files of packages repeat it.
 homepage=$(sed -n 's/^homepage = "\(.*\)"/\1/p' Cargo.toml)
 domain=${homepage#https://}
 for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" "rpm/firstlight.spec:URL:            $homepage/" \

@@ -14,7 +14,7 @@ fn main() {
     let library_dirs = library_dirs(&arch, musl);
     let Some(library) = library_dirs.iter().map(|dir| dir.join("libblkid.a")).find(|path| path.is_file())
     else {
-        // So that a build succeeds once there is one.
+        // Runs this script again once the library exists.
         for dir in library_dirs {
             println!("cargo:rerun-if-changed={}", dir.join("libblkid.a").display());
         }

@@ -65,7 +65,7 @@ impl Case {
 
     fn parse_reach(&self, key: &str) -> Reach {
         let value = self.get(key).unwrap_or_default();
-        // Once in a test; a `Reach` is a constant in most of them.
+        // Leaked once in a test, because the values of a `Reach` are constants elsewhere.
         let leaked = |text: &str| -> &'static str { text.to_string().leak() };
         match value.split_once(' ').unwrap_or((value, "")) {
             ("dhcp", "") => Reach::Dhcp,

@@ -57,11 +57,11 @@ pub struct ModuleCase {
     dir: PathBuf,
     root: PathBuf,
     packages: Rc<Packages>,
-    /// What replaces the case's cloud-config, and additional stand-ins.
+    /// A cloud-config that replaces the case's, and additional stand-ins.
     other: Option<(String, String)>,
 }
 
-/// What a record is of.
+/// The scope of a record.
 #[derive(Clone, Copy, PartialEq)]
 enum Extent {
     /// A boot and two runs of the module.

@@ -1,4 +1,4 @@
-//! A pseudo-terminal, for programs that write in another way to a person than to a file.
+//! A pseudo-terminal, for programs whose output to a terminal differs from that to a file.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -426,7 +426,7 @@ impl Torture {
             .iter()
             .all(|b| b.tree.get("var/lib/cloud/instance").is_none_or(|e| e.what.starts_with('l')));
         if !link {
-            wrong.insert("/var/lib/cloud/instance is no link".into());
+            wrong.insert("/var/lib/cloud/instance is not a link".into());
         }
     }
 

@@ -79,8 +79,8 @@ fn machine(name: &str) -> Machine {
     machine
 }
 
-/// What is compared of a case: the first run and what apt did with its files. Comments and empty lines of the files that come
-/// from the image's templates are left out.
+/// Returns the compared part of a case: the first run and what apt did with its files. Comments and empty lines of the files
+/// that come from the image's templates are left out.
 fn compared(name: &str, seen: &Seen) -> String {
     let part = |kind: &str| seen.get(&format!("{name}{kind}")).map_or("", String::as_str);
     let is_ubuntu = part("").contains("ubuntu.sources");

@@ -478,7 +478,7 @@ fn start_of_provisioning_is_reported_if_enabled() {
     let words = "datasource.Azure.report_provisioning: expected true or false, found a string";
     assert!(cloud.logged(&["[WARNING]", "95-", words]), "{}", cloud.log());
 
-    // A report that is refused costs some time, and one line that is no warning.
+    // If the report of the start is refused, the boot continues after a delay; the failure is logged at the level INFO.
     let cloud = machine("true", "POST health 410");
     assert_eq!(reports(&cloud), (0, 0), "{}", cloud.log());
     assert!(

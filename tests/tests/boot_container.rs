@@ -30,8 +30,8 @@ fn container_boots_twice_and_as_a_new_instance() {
     new_instance(&third, &second, FIRST, OTHER, "nocloud");
 }
 
-/// The picture of the boot has what systemd says of it: its own times, and units that started between two stages. The
-/// container's kernel is the host's, whose hours are no part of the boot.
+/// The plot of the boot shows the times that systemd reports: its own, and those of units that started between two stages. The
+/// kernel is not part of it, because a container's kernel is the host's.
 fn picture_has_systemd(facts: &Facts) {
     assert_eq!(facts.text("plot"), "", "{}", facts.diagnostics());
     let svg = facts.text("boot.svg");

@@ -6,7 +6,7 @@
 
 use tests::{Machine, add_media_cases, assert_media_case, script, tests_dir};
 
-/// Cases of `tests/clouds`, and what they are on in the cloud.
+/// Cases of `tests/clouds`, and the kind of medium that has their data.
 const CASES: &[(&str, &str)] = &[
     ("altcloud", "iso"),
     ("altcloud-rhev", "vfat"),

@@ -143,7 +143,7 @@ const EXPECTED_WARNINGS: [&str; 7] = [
     "the clock differs by 7200 seconds",
 ];
 
-/// Returns those of [`EXPECTED_WARNINGS`] that are in the log of a boot without a failure, which has no others.
+/// Returns the [`EXPECTED_WARNINGS`] in the log of a boot without a failure. Panics if there are other warnings.
 fn expected_warnings(log: &str, place: &str) -> Vec<&'static str> {
     let expected: Vec<_> = EXPECTED_WARNINGS.into_iter().filter(|text| log.contains(text)).collect();
     let others = warnings(log, &expected);

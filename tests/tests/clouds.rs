@@ -376,7 +376,7 @@ fn only_a_new_id_or_machine_is_another_instance() {
 /// instance keeps all that it has, and a new machine is set up from the paths of the document's parts.
 #[test]
 fn oversized_document_does_not_change_an_instance() {
-    // DigitalOcean's is not requested again while DMI has the same serial number.
+    // DigitalOcean's document is not requested again while DMI has the same serial number.
     for (case, fault, is_asked_again, new_machine) in [
         ("gce", "GET instance/attributes huge", true, "gce"),
         // The recorded servers have the document alone; `services.rs` of the datasources has the others' parts.

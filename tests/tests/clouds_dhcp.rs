@@ -183,7 +183,7 @@ fn failing_password_servers_do_not_stop_the_boot() {
             _ => 0,
         };
         assert!((least..least + 45).contains(&took), "{place}: {took} s\n{log}");
-        // Nor its first half.
+        // Not even the first half of the password is visible.
         assert_password_is_secret(&cloud, "qZ7-");
     };
     let run = &run;

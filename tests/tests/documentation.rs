@@ -135,7 +135,7 @@ fn try_page(page: &Page) -> Vec<String> {
     let mut wrong = Vec::new();
     let sandbox = Sandbox::with_user_data("documentation", "#cloud-config\nhostname: h\n");
     let has_image = blocks.iter().filter_map(Block::file).any(|file| file.starts_with("image/"));
-    // Beside the machine's root, or around it if the page calls it `image`.
+    // Beside the machine's root, with a link `image` to it if the page has files in `image/`.
     let top = sandbox.root.parent().unwrap_or(&sandbox.root).to_path_buf();
     let place = Place { directory: top.join("page"), sandbox };
     place.write(".keep", "");

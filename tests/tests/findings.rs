@@ -51,7 +51,7 @@ fn each_finding_is_reported_once() {
     }
 }
 
-/// A value with a line break is no entry of its own in the log, and no line of the output or the status.
+/// A value with a line break does not add an entry to the log, or a line to the output or the status.
 #[test]
 fn values_do_not_add_log_lines() {
     const FORGED: &str = "2001-01-01 00:00:00,000 - run.rs[ERROR]: forged";

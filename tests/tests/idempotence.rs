@@ -69,7 +69,7 @@ fn second_boot_writes_nothing() {
         assert!(sandbox.boot().ended_normally());
         let log = &sandbox.log()[log..];
         if id == "i-1" {
-            // No DHCP request with the cloud's name, because the configuration has another one.
+            // The cloud's name is not set, because the configuration has another one.
             assert!(!log.contains("setting the hostname to"), "{log}");
         }
         let mut now = files(&sandbox);

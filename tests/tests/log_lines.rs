@@ -104,7 +104,7 @@ fn network_and_services() -> String {
     sandbox.log()
 }
 
-/// The sentences are the only ones: scripts count them.
+/// The status has exactly upstream's sentences, because scripts count them.
 #[test]
 fn recoverable_errors_match_upstream() {
     let sandbox = Sandbox::with_user_data("log-lines-count", USER_DATA);

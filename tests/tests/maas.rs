@@ -58,7 +58,7 @@ fn keys_are_fetched_from_the_kernel_command_line() {
     assert_eq!(cloud.id(), "maas", "{}", cloud.log());
 }
 
-/// A service that fails for a moment costs nothing; one that is gone at a later boot, no wait.
+/// A service that fails for a moment is retried; a service that is gone at a later boot is not waited for.
 #[test]
 fn later_boots_do_not_ask() {
     let cloud = with_network("maas");

@@ -50,7 +50,7 @@ fn network_and_user_data_are_measured_once_in_each_boot() {
     let (first, log) = boot(&cloud);
     assert!(first.succeeded(), "{:?}\n{log}", first.codes);
     assert_eq!(cloud.measured(), expected(&cloud, 12), "{log}");
-    // One line for each, before what it is about.
+    // Each measurement is logged in one line, before the measured data is applied.
     let at = |part: &str| log.find(part).unwrap_or_else(|| panic!("no {part}\n{log}"));
     assert!(at("PCR 12: measured network-config: cloud-init:network-config:") < at("Applying network conf"));
     assert!(at("PCR 12: measured user-data: cloud-init:user-data:") < at("user-data: 1 parts"));

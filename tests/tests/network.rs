@@ -198,7 +198,7 @@ fn user_data_enables_event_boot() {
     std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
     let again = sandbox.run(&["local"]);
     assert_eq!(again.code("local"), 0);
-    // In the same boot it was applied already.
+    // The configuration was already applied in this boot.
     assert_eq!(unit(&sandbox), edited);
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());

@@ -151,7 +151,7 @@ fn apply_changes_an_image_and_never_this_machine() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&output));
     assert_eq!(sandbox.file("/etc/timezone").as_deref(), Some("Europe/Oslo\n"));
     assert!(sandbox.file("/etc/passwd").is_some_and(|p| p.contains("alice:")));
-    // Never this machine.
+    // Without --root, `apply` refuses to change this machine.
     let live = Command::new(binaries().join("cloud-init")).arg("apply").output();
     assert_eq!(live.ok().and_then(|o| o.status.code()), Some(2));
 }

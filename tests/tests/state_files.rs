@@ -213,7 +213,7 @@ fn difference<'a>(one: &'a BTreeMap<String, String>, other: &'a BTreeMap<String,
     of(one, other, "-").chain(of(other, one, "+")).collect()
 }
 
-/// Over the whole tree, what `clean` removes and changes is what `clean --plan` says, with each option and without any.
+/// `clean` removes and changes exactly what `clean --plan` lists, in the whole tree, with each option and without any.
 #[test]
 fn clean_does_what_was_planned() {
     let booted = Sandbox::new("clean-planned");
@@ -271,7 +271,7 @@ fn clean_does_what_was_planned() {
             assert_ne!(before.get(*path), after.get(*path), "{options:?}: {path} is unchanged");
             expected.insert(path.to_string(), after.get(*path).cloned().unwrap_or_default());
         }
-        // A planned removal is of something.
+        // Every planned removal is of a path that existed.
         for path in &removals {
             assert!(before.contains_key(*path), "{options:?}: {path} did not exist");
         }

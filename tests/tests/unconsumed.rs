@@ -216,7 +216,7 @@ fn missing_raw_data_is_fetched_again() {
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/user-data.txt").exists());
-    // Nor if it cannot be fetched.
+    // If it cannot be fetched either, it still does not count as missing.
     std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
     std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed")).expect("a seed");
     let boot = machine.boot();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use system::Deadline;
 
 /// Prepares the exit of a process with threads that are blocked in reads. The threads end with the process, but the last close
-/// of a device waits for its reads, half a minute or for ever, and blocks other opens meanwhile. A child process therefore
+/// of a device waits for its reads, half a minute or forever, and blocks other opens meanwhile. A child process therefore
 /// keeps the devices open for 120 s, longer than the kernel's timeout for a disk. It does nothing else and is not waited for.
 #[allow(unsafe_code)]
 pub fn abandon_hung_reads() {

@@ -17,7 +17,7 @@ use crate::superblock::{Prober, Superblock};
 /// A disk that does not respond for this long is not overwritten.
 // Wait: disk_setup | a disk to answer what it contains; later it is not overwritten | -
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// No table of a kind that is written here has more partitions.
+/// The maximum number of partitions in a table; more are an error.
 const MAX_PARTITIONS: i32 = 1024;
 /// Where the superblock of XFS has the flag `inprogress`.
 const XFS_IN_PROGRESS: u64 = 126;
@@ -98,13 +98,13 @@ fn read_contents(file: &File) -> Result<Contents> {
     if contents.superblock.is_some() || contents.is_ambivalent || has_partitions {
         return Ok(contents);
     }
-    // After a loss of the first sectors of a disk, its user wants to restore the rest.
+    // A GPT can be restored from the end of the disk if the first sectors are lost, so it counts as content.
     let damaged = probe_contents(file, true)?.table.filter(|table| !table.partitions.is_empty());
     let table = damaged.map(|table| PartitionTable { is_damaged: true, ..table }).or(contents.table);
     Ok(Contents { table, ..contents })
 }
 
-/// Probes once; `only_lost` finds no other tables than GPTs, also those without a protective MBR.
+/// Probes once. With `only_lost`, finds only GPTs, including those without a protective MBR.
 #[allow(unsafe_code)]
 fn probe_contents(file: &File, only_lost: bool) -> Result<Contents> {
     const GPT: [*const std::ffi::c_char; 2] = [c"gpt".as_ptr(), std::ptr::null()];

@@ -93,7 +93,7 @@ mod tests {
 
     const MANUAL_PAGE: &str = "packaging/man/ds-identify.8";
 
-    /// The manual page's section with one entry per row is made of the table; the rest is written by hand.
+    /// The section DATASOURCES of the manual page is generated from the table, with one entry per row.
     #[test]
     fn generated_manual_page_lists_all_clouds() {
         let page = std::fs::read_to_string(scratch::source_path(MANUAL_PAGE)).unwrap();

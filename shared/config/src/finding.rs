@@ -101,7 +101,7 @@ fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most || b.len() > MAX_KEY_LENGTH {
         return None;
     }
-    // One edit adds, removes or replaces one character, and a swap none: each that only one of the two has is an edit.
+    // A lower bound: each edit accounts for at most one character of `a` that `b` does not contain.
     let bit = |c: &u8| 1_u64 << (c % 64);
     let letters = b.iter().fold(0, |all, c| all | bit(c));
     if a.iter().filter(|c| letters & bit(c) == 0).count() > most {
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(super::did_you_mean(swapped, ["uid", "name", "sudo"]), Some("name"), "{swapped}");
         }
         assert_eq!(super::did_you_mean("eman", ["name"]), None);
-        // Replaced, added and missing characters that the other does not have.
+        // Edits with characters that the other name does not contain: replaced, added, missing.
         for near in ["hostnayz", "hoxyzstname", "hostnam"] {
             assert_eq!(super::did_you_mean(near, known), Some("hostname"), "{near}");
         }

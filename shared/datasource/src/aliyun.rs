@@ -79,7 +79,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
         session.require(&all).and_then(|bytes| document::parse_map(&standard::metadata_of(NAME), &bytes));
     let metadata = match document {
         Ok(mut document) => {
-            // Before strings of several lines become lists: a bad text is one problem.
+            // Before strings of several lines become lists, so that an invalid string is reported once.
             fields::drop_invalid(session.sys, &standard::metadata_of(NAME), &mut document, &[PUBLIC_KEYS]);
             leaves(document)
         }

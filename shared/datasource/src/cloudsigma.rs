@@ -49,7 +49,7 @@ const FIELDS: [Field; 9] = [
 ];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    // In any case, unlike the generator: firmware has several spellings.
+    // Upper and lower case are equal here, unlike in the generator: the spelling in the firmware varies.
     let product = firmware::dmi(ctx.sys, "system-product-name").unwrap_or_default().to_lowercase();
     if !product.contains("cloudsigma") && !ctx.is_on(NAME) {
         return Ok(None);

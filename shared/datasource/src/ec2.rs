@@ -125,7 +125,7 @@ const AWS: Platform =
     Platform { needs_token: true, in_local_stage: true, ..Platform::named("aws", Some(NEWEST)) };
 const OUTSCALE: Platform = Platform { in_local_stage: true, ..Platform::named("outscale", None) };
 const BRIGHTBOX: Platform = Platform::named("brightbox", Some(OLDEST));
-// It ignores the version in a path, so that it also serves the newest one.
+// ZStack ignores the version in a path, so the newest one works.
 const ZSTACK: Platform = Platform::named("zstack", Some(NEWEST));
 const E24CLOUD: Platform = Platform::named("e24cloud", Some(OLDEST));
 const TILAA: Platform = Platform::named("tilaa", Some(OLDEST));

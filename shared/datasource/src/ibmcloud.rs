@@ -109,7 +109,7 @@ fn is_provisioning(sys: &System) -> bool {
     if !sys.exists("/root/provisioningConfiguration.cfg") {
         return false;
     }
-    // A log that is older than this boot is of the one before.
+    // A log that is older than this boot is from an earlier boot.
     match (modified("/root/swinstall.log"), modified("/proc/1/environ")) {
         (None, _) => true,
         (Some(log), Some(boot)) => log > boot,

@@ -37,7 +37,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
     },
     path: "v2/instance/",
     headers: &[("Authorization", "Bearer Oracle")],
-    // A refusal of version 2 is an answer.
+    // An error status ends the wait: the service responds, but may only have version 1.
     attempts: |policy, request| policy.until_available(request).accept_any_status(),
     timeout: |policy| policy.max_wait,
     // The root may be reached over the existing network.

@@ -294,7 +294,7 @@ mod tests {
         let expected =
             Properties { values: vec![pair("a", "1 & 2"), pair("b", "")], invalid: invalid.to_vec() };
         assert_eq!(parse(&text), Ok(expected));
-        // Not as a disc's file: after the tools' whitespace.
+        // The output of VMware's tools may begin with whitespace, unlike the file on a disc.
         assert_eq!(parse(&format!("\n {}", document(""))), Ok(Properties::default()));
         for (text, expected) in [
             ("<a/>", "expected the element Environment"),

@@ -222,7 +222,7 @@ fn announce_addresses(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) 
     Ok(())
 }
 
-/// Returns pairs of an address of the machine and an address that has to know it: the gateway, and those of the two routers
+/// Returns pairs of an address of the machine and an address to which it is announced: the gateway, and the two routers
 /// behind it.
 fn arp_pairs(config: &Value) -> Vec<(Ipv4Addr, Ipv4Addr)> {
     let list = |of: &Value, key: &str| of[key].as_array().cloned().unwrap_or_default();

@@ -142,7 +142,7 @@ fn with_element(name: &str, value: Option<&str>) -> String {
 /// others are used, or the file is unusable, as for cloud-init, and one message names the element. No value is repeated.
 #[test]
 fn invalid_elements_of_ovf_env_are_named_without_their_value() {
-    // Without these Azure's file is not one, and half of a password or of data would be another one.
+    // A file without a hostname is not Azure's, and a password or custom data cannot be used in part.
     let is_fatal = |name: &str, what: &str| match name {
         "HostName" => what == "missing",
         "UserPassword" => what == "huge",
@@ -184,7 +184,7 @@ fn invalid_elements_of_ovf_env_are_named_without_their_value() {
             );
             let config = instance.config.to_string();
             assert!(config.len() < huge.len() && !config.contains("\\u0085"), "{place}: {config:.400}");
-            // The others are as in a good file.
+            // The other elements have the values of a valid file.
             assert!(name == "HostName" || host == "one", "{place}: {host}");
             assert!(name == "Value" || instance.public_keys.len() == 1, "{place}");
             assert!(
@@ -192,7 +192,7 @@ fn invalid_elements_of_ovf_env_are_named_without_their_value() {
                 "{place}"
             );
             assert!(name == "UserName" || config.contains("\"zoe\""), "{place}: {config}");
-            // A password is hashed, and custom data is anything.
+            // A password is hashed, and custom data may have any content.
             if matches!(what, "huge" | "control characters")
                 && matches!(name, "HostName" | "UserName" | "Value")
             {

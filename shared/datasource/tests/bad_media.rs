@@ -293,7 +293,7 @@ fn text(path: &str, value: &Value) -> String {
             strings(value).into_iter().map(line).collect()
         }
         ("cfg", Value::Object(sections)) => {
-            // A line cannot contain another.
+            // A value in an INI file is a single line.
             let line = |(key, value): (String, String)| format!("{key} = {}\n", value.replace('\n', " "));
             let section = |(name, map): (&String, &Value)| {
                 format!("[{name}]\n{}", strings(map).into_iter().map(line).collect::<String>())
@@ -330,7 +330,7 @@ fn text(path: &str, value: &Value) -> String {
                 all.map(property).concat()
             )
         }
-        // A list is a document too, but not one that fields are replaced in.
+        // `{list: …}` stands for a document that is a list, because only fields of maps are replaced.
         (_, Value::Object(map)) if map.len() == 1 && map.contains_key("list") => map["list"].to_string(),
         (_, Value::String(text)) => text.clone(),
         (_, document) => document.to_string(),

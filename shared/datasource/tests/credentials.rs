@@ -39,7 +39,7 @@ fn credentials_with_user_data_or_metadata_are_a_seed() {
     let user = with_credentials(&[("user-data", "u")]).found("NoCloud");
     assert_eq!((&*user.id, text(&user.user_data)), ("nocloud", "u".into()));
     assert_eq!(with_credentials(&[("meta-data", "instance-id: m")]).found("NoCloud").id, "m");
-    // The others are not.
+    // Vendor-data and a network configuration alone are not a seed.
     let others = with_credentials(&[("vendor-data", "v"), ("network-config", "version: 2")]);
     assert_eq!(others.find("NoCloud").unwrap(), None);
     assert!(others.warnings().contains("without user-data and meta-data"), "{}", others.warnings());
@@ -56,7 +56,7 @@ fn credentials_override_other_seeds() {
     assert_eq!(meta(&instance), &expected);
     assert_eq!((text(&instance.user_data), text(&instance.vendor_data)), ("uc".into(), "vd".into()));
     assert_eq!(instance.network.unwrap().content, json!({"version": 2}));
-    // Another seed adds no keys to a map of theirs, such as SSH keys.
+    // Maps in the credentials' metadata, such as SSH keys, are not merged with those of another seed.
     let machine = with_credentials(&[("meta-data", "instance-id: C\npublic-keys: {a: ours}")])
         .seed(SEED, "public-keys: {b: other}\nm: {x: 1}", "ud")
         .config("datasource: {NoCloud: {user-data: u, meta-data: {public-keys: {c: other}, m: {y: 2}}}}");

@@ -15,7 +15,7 @@ use state::Instance;
 
 const CLOUDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clouds");
 
-/// The reason for most of the others: the datasource copies the fields that are used.
+/// The reason for most entries: the datasource copies only the fields that are used.
 const AS_UPSTREAM: &str = "in none of upstream's files either (tests/clouds/NAME/upstream)";
 
 /// Values that are not kept: the fixture, the path (with the pointer; a prefix unless it ends with `$`), and the reason.

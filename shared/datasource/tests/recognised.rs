@@ -1,4 +1,4 @@
-//! Clouds that ds-identify recognises and whose datasource cannot read them: never without a word.
+//! Clouds that ds-identify recognises but whose datasource cannot read them: the failure is always reported.
 
 #![allow(clippy::unwrap_used)]
 

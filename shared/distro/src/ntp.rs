@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(preferred("suse"), "chrony", "{id}");
         }
         sys.write("/usr/sbin/ntpd", "", WriteOptions::default()).unwrap();
-        assert_eq!(preferred("debian"), "chrony", "a file that cannot be run is no program");
+        assert_eq!(preferred("debian"), "chrony", "a file that is not executable is ignored");
         sys.write("/usr/sbin/ntpd", "x", WriteOptions::mode(0o755)).unwrap();
         assert_eq!(preferred("debian"), "ntp");
         sys.write("/lib/systemd/systemd-timesyncd", "", WriteOptions::mode(0o755)).unwrap();

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn compressed_bytes_are_inflated_to_themselves() {
-        // Nothing; what shrinks to little; what does not shrink, longer than every buffer on the way.
+        // Empty content, content that compresses well, and random bytes that exceed every buffer.
         let mut noise = 1_u32;
         let random: Vec<u8> = std::iter::repeat_with(|| {
             noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

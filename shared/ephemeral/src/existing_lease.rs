@@ -34,7 +34,7 @@ pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> O
         lease.address = prefix;
         return Some(("NetworkManager", lease));
     }
-    // The service may have no file, but a temporary address is one that it received.
+    // NetworkManager may have no file, but an address with a limited lifetime comes from a lease.
     let leased = |a: &&LinkAddress| a.index == link && !a.ipv6 && a.global && !a.permanent;
     let address = addresses.iter().find(leased)?.prefix;
     Some(("NetworkManager", lease_for(address)))
@@ -211,7 +211,7 @@ mod tests {
         let (mine, other) = (address("10.0.2.15/24", false), address("10.0.2.16/24", true));
         assert_eq!(found(&[mine]), None);
         put("/run/NetworkManager/devices/3", "[device]\nmanaged=1\nconnection-uuid=ab-cd\n");
-        assert_eq!(found(&[other]), None, "an address that is for ever is no lease");
+        assert_eq!(found(&[other]), None, "an address with an unlimited lifetime is not from a lease");
         assert_eq!(found(&[mine]), Some(("NetworkManager", "10.0.2.15/24".into())));
         put("/var/lib/NetworkManager/internal-ab-cd-eth0.lease", "ADDRESS=10.0.2.16\n");
         assert_eq!(found(&[other]), Some(("NetworkManager", "10.0.2.16/24".into())));

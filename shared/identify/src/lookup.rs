@@ -124,7 +124,7 @@ mod tests {
             (&["datasource_list: [ A B ]"], Some(&["A", "B"]), 0),
             (&["datasource_list: A B"], Some(&["A", "B"]), 0),
             (&["datasource_list: [A, {b: c}, null, 7]"], Some(&["A", "7"]), 0),
-            // Mistakes that images depend on.
+            // Invalid files that are accepted, because images depend on them.
             (&["system_info:\n  datasource_list: [A]\n"], Some(&["A"]), 1),
             (&["datasource_list: [ A, B\n"], Some(&["A", "B"]), 2),
             (&["broken: [\n{datasource_list: [A, B]\n"], Some(&["A", "B"]), 2),

@@ -8,7 +8,7 @@ use system::System;
 
 /// The unit that loads a module or, as here, that of a device's alias; systemd before 246 does not have it.
 const TEMPLATE: &str = "modprobe@.service";
-/// More kinds of NICs are udev's alone: each alias costs a program.
+/// The maximum number of drivers to load here, because each alias starts a program. udev loads the others.
 const MAX_UNITS: usize = 8;
 
 /// The buses of NICs: the devices, the attribute that says what a device is, and how it begins for a NIC.

@@ -46,7 +46,7 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Enablement, String)> {
     log.flush(&roots);
     env.extend(state.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
     let decision = run::run_late(&env, &roots).unwrap_or_else(|e| Decision {
-        // No looser than the generator, which found nothing.
+        // As the generator decides if it finds nothing.
         enablement: Enablement::Disabled,
         reason: format!("identification failed: {e}"),
     });

@@ -108,7 +108,7 @@ pub fn select(verdicts: &[(String, Verdict)], policy: &Policy) -> (Selection, En
     if !found.is_empty() {
         return (Selection::Use { names: found, extra: Vec::new() }, Enablement::Enabled);
     }
-    // Their datasources try again, with more time, and report failures.
+    // The datasources try again, with more time, and report failures.
     let names: Vec<String> = having(Answer::Unknown).map(|(name, _)| name.clone()).take(limit).collect();
     if !names.is_empty() {
         return (Selection::Use { names, extra: Vec::new() }, Enablement::Enabled);

@@ -24,7 +24,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     let sys = context.sys;
-    // Not in a directory that other users can write to, because root runs it.
+    // Root runs the script, so it is stored where other users cannot write.
     let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
     sys.write(&path, commands.script(), WriteOptions::mode(0o700))?;
     let command = Command::new(["/bin/sh", &path])

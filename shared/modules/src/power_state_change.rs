@@ -296,7 +296,7 @@ mod tests {
     fn condition_and_message_are_not_arguments() {
         let sandbox = Sandbox::live("{}");
         let recorded = sandbox.top.join("recorded").to_string_lossy().into_owned();
-        // Of the waiting shell the arguments, of the condition the environment.
+        // Records the arguments of the waiting shell and the environment of the condition.
         let tell = format!("tr '\\0' '\\n' </proc/$PPID/cmdline >{recorded}; env >>{recorded}");
         let words = ["sh", "-c", &tell, "s3cret"].map(String::from).to_vec();
         for condition in [

@@ -35,7 +35,7 @@ const DISTROS: &[&str] = &[
     "sles",
     "suse",
 ];
-/// Those of them whose resolver is systemd-resolved.
+/// The supported distributions whose resolver is systemd-resolved.
 const WITH_RESOLVED: [&str; 3] = ["azurelinux", "mariner", "photon"];
 
 config::keys! {

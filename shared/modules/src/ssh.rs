@@ -277,7 +277,7 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
 fn derive_public(sys: &System, kind: &str) -> Result<()> {
     let private = host_key_path(kind, HostKeyFile::Private);
     let out = sys.run(&Command::new(["ssh-keygen", "-yf", &private]))?.text();
-    // After the private key's own comment, if it has one.
+    // Follows the private key's own comment, if it has one.
     let text = format!("{} root@localhost\n", out.trim());
     sys.write(host_key_path(kind, HostKeyFile::Public), text, WriteOptions::default()).map(drop)
 }

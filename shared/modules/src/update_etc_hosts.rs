@@ -66,7 +66,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "manage_etc_hosts is false; keeping {HOSTS_FILE}");
         return Ok(());
     }
-    // Its findings are reported by the modules that own the keys.
+    // The modules that own these keys report their findings.
     let keys = hostname::Keys::read_known(context.config, &mut Reader::new());
     let Some(names) = keys.and_then(|keys| hostname::resolve(context, &keys, false)) else {
         warning!(sys, "manage_etc_hosts: no hostname is known");
@@ -90,7 +90,7 @@ fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()
     variables.insert("hostname", names.hostname.as_str());
     variables.insert("fqdn", names.fqdn.as_str());
     let text = template::render_file(context.sys, &path, &text, &variables)?;
-    // Templates of other releases differ in their comments, which are no reason to write the file.
+    // Only entries are compared: a template of another release may differ in comments alone.
     if context
         .sys
         .read_text_if_exists(HOSTS_FILE)?

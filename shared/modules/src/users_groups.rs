@@ -112,7 +112,7 @@ struct UserCreator<'a> {
 impl<'a> UserCreator<'a> {
     fn set_cause(&self, user: &User) {
         let Context { sys, config, .. } = self.context;
-        // Only a dry run shows it, and it requires a search.
+        // Only a dry run shows the cause, and finding the key takes a search.
         if sys.is_dry_run() {
             sys.set_cause_key(config_key_of(&user.name, user.is_default, config));
         }

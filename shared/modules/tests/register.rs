@@ -75,7 +75,7 @@ fn module_needs_its_file_and_one_row() {
     written(CLOUD_CFG, "\n?apt:   - zzz_added\n  - runcmd\n");
     written(MODULES, "\nmod zzz_added;\n// End of modules.\n");
 
-    // One that no packaged list has.
+    // A module that no packaged list contains.
     replace(&tree, MODULES, "        zzz_added if \"apt\",\n", "");
     replace(
         &tree,

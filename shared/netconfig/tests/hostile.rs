@@ -146,7 +146,7 @@ fn unfit(node: &Node) -> bool {
     }
 }
 
-/// Tries every key that was not tried yet, by the thread whose turn it is.
+/// Tries every key that was not tried before. The keys are distributed among the threads.
 fn try_all(
     document: &Node,
     name: &str,

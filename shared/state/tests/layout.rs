@@ -49,7 +49,7 @@ fn shared_paths_are_named_in_layout_only() {
             }
         }
     }
-    // Two of the names that one file uses: the code was read.
+    // Two names that a single file uses, as a proof that the code was read.
     assert!(users.contains_key(&("run".into(), "cloud-id".into())), "{users:?}");
     assert!(users.contains_key(&("data".into(), "set-hostname".into())), "{users:?}");
     let shared: Vec<_> = users.into_iter().filter(|(_, files)| files.len() > 1).collect();

@@ -14,7 +14,7 @@ use crate::{Effect, Result, ResultExt, System, debug};
 
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
-/// IFA_CACHEINFO's "for ever".
+/// The lifetime "forever" in IFA_CACHEINFO.
 const FOREVER: u32 = u32::MAX;
 /// The next hop is on the link although no route says so (RTNH_F_ONLINK, linux/rtnetlink.h).
 const ON_LINK: u32 = 4;

@@ -106,7 +106,8 @@ fn text(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(bytes).trim().to_string()).filter(|text| !text.is_empty())
 }
 
-/// Returns the value in dmidecode's output: the first line that is no comment. It prints dots for bytes that it cannot print.
+/// Returns the value in dmidecode's output: the first line that is not a comment. dmidecode prints a dot for each unprintable
+/// byte.
 fn printed_value(output: &[u8]) -> Option<String> {
     let line = output.split(|byte| *byte == b'\n').find(|line| !line.starts_with(b"#"))?;
     text(line)

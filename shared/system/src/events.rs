@@ -77,7 +77,7 @@ pub trait EventSink {
     /// Takes an event. It must not wait for another machine, and not begin or end steps.
     fn publish(&mut self, sys: &System, event: &Event);
 
-    /// Passes on what is still queued, until the deadline at the latest: the stage ends.
+    /// Delivers the queued events when the stage ends, until the deadline at the latest.
     fn close(&mut self, _sys: &System, _until: Deadline) {}
 }
 

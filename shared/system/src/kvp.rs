@@ -100,7 +100,7 @@ mod tests {
         sys.append(KVP_POOL, "half", crate::WriteOptions::default()).unwrap();
         sys.append_kvp(KVP_POOL, &[("b", "2")]).unwrap();
         assert_eq!(read(), [("a".into(), "1".into()), cut, ("b".into(), "2".into())]);
-        // Those of an earlier boot.
+        // Records of an earlier boot are removed.
         let file = File::options().write(true).open(top.join(&KVP_POOL[1..])).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
         sys.append_kvp(KVP_POOL, &[("c", "")]).unwrap();

@@ -131,7 +131,7 @@ pub enum Effect {
         path: String,
         /// The permission bits.
         mode: u32,
-        /// The user and the group; `None` for those of the process.
+        /// The user and the group; `None` means the process's own.
         owner: (Option<u32>, Option<u32>),
         /// The kind of change.
         change: Change,

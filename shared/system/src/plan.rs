@@ -76,7 +76,7 @@ impl System {
     /// Adds a group to the overlay of a dry run, as [`System::simulate_user`] does a user.
     pub fn simulate_group(&self, name: &str) {
         if self.is_dry_run() && self.group(name).is_none() {
-            // That of a user has the user's number.
+            // The group of an existing user gets the user's group ID.
             let user = self.user(name).map(|user| user.gid);
             self.simulate_account("/etc/group", |id| format!("{name}:x:{}:\n", user.map_or(id, u64::from)));
         }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(next.list("/etc").unwrap(), ["a", "d", "group", "l", "passwd"]);
         assert_eq!(next.read_text("/etc/a").unwrap(), "new");
         assert!(next.list("/etc/d").unwrap().is_empty());
-        // And the machine as it was.
+        // The machine itself is unchanged.
         assert_eq!(real.read_text("/etc/a").unwrap(), "old");
         assert_eq!(real.list("/etc/d").unwrap(), ["x"]);
         assert_eq!(real.list("/").unwrap(), ["bin", "etc"]);

@@ -214,7 +214,7 @@ mod tests {
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
     }
 
-    /// In an image that is no mistake, but it is visible.
+    /// An image may not have the owners yet, so this is logged without a warning.
     #[test]
     fn owners_that_do_not_exist_are_logged() {
         let top = TempDir::new();

@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn proc_files_are_written_in_place() {
-        // Its own, so harmless; the directory takes no other file.
+        // A harmless setting of this process; no temporary file can be created in /proc.
         let sys = System::new("/");
         let path = format!("/proc/{}/coredump_filter", std::process::id());
         assert_eq!(sys.write(&path, "0x31", WriteOptions::default()).unwrap(), Change::Replaced);

@@ -168,7 +168,7 @@ fn connections_are_kept_from_one_crawl_to_the_next() {
     }
     assert_eq!(server.crawl_with(&mut kept, 12), expected(12));
     assert_eq!((kept.len(), server.connections.load(SeqCst)), (8, 8));
-    // Connections to another server are of no use.
+    // Kept connections to another server are not used.
     let other = Server::new(|stream, path, _| answer(stream, path, ""));
     assert_eq!(other.crawl_with(&mut kept, 12), expected(12));
     assert_eq!((kept.len(), other.connections.load(SeqCst)), (8, 8));
@@ -185,7 +185,7 @@ fn servers_that_refuse_more_connections() {
     assert_eq!(server.requested.lock().unwrap().len(), 21);
 }
 
-/// Servers that keep no connection, and say so, or speak HTTP/1.0, or end the body with the connection: one request each.
+/// Servers that close each connection after a response: announced in a header, by HTTP/1.0, or as the end of the body.
 #[test]
 fn closed_connections_get_one_request_each() {
     let closing: [Answer; 3] = [

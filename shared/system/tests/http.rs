@@ -152,7 +152,7 @@ fn hostile_servers_are_abandoned() {
             "response header too large",
         ),
         (
-            "continues for ever",
+            "continues forever",
             |s| endless(s, b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
             "too many interim (1xx) responses",
         ),

@@ -19,12 +19,12 @@ pub type Args = [Arg; 3];
 #[derive(Default)]
 pub struct Arg(pub Option<Val>);
 
-/// A function by its name, or by several names separated by blanks. Its parameters are separated by blanks. `!` is one that
-/// is required and has no name. `*` stands for any arguments: the function gets a tuple and a map, like Python's
-/// `*args, **kwargs`.
+/// A function by its name, or by several names separated by blanks. Its parameters are separated by blanks. `!` is a required
+/// positional parameter. `*` stands for any arguments: the function gets a tuple and a map, like Python's `*args, **kwargs`.
 pub type Row<F> = (&'static str, &'static str, F);
 
-/// Returns the row of this name. The error lists the first name of every row; `kind` is that of the rows, for example `filter`.
+/// Returns the row of this name. The error lists the first name of every row; `kind` names the rows in the message, for
+/// example `filter`.
 pub fn find<F>(tables: &[&'static [Row<F>]], kind: &str, name: &str) -> ValueResult<&'static Row<F>> {
     let mut rows = tables.iter().copied().flatten();
     let found = rows.find(|row| row.0.split(' ').any(|of| of == name));
@@ -89,7 +89,7 @@ impl Arg {
         self.0.unwrap_or(default)
     }
 
-    /// Returns the value unless it is `None`.
+    /// Returns the value unless it is absent or Python's `None`.
     pub fn some(&self) -> Option<&Val> {
         self.0.as_ref().filter(|value| !matches!(value, Val::None))
     }
@@ -102,12 +102,12 @@ impl Arg {
         self.0.as_ref().map_or(Ok(default), int)
     }
 
-    /// Returns an integer as a length; a negative one is zero.
+    /// Returns the value as a length. A negative integer counts as 0.
     pub fn size(&self, default: usize) -> ValueResult<usize> {
         Ok(usize::try_from(self.int(default as i128)?.max(0)).unwrap_or(usize::MAX))
     }
 
-    /// Returns an integer as a maximum; a negative one is no limit.
+    /// Returns the value as a maximum; a negative integer means no limit.
     pub fn max(&self) -> ValueResult<usize> {
         Ok(usize::try_from(self.int(-1)?).unwrap_or(usize::MAX))
     }
@@ -117,7 +117,7 @@ impl Arg {
         text(self.0.as_ref().unwrap_or(&Val::None)).map(|text| &**text)
     }
 
-    /// Returns a string unless there is none.
+    /// Returns the string, or nothing if the argument is absent or `None`.
     pub fn some_text(&self) -> ValueResult<Option<&str>> {
         self.some().map(|value| text(value).map(|text| &**text)).transpose()
     }

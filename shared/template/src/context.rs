@@ -50,7 +50,7 @@ fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> M
             found.insert(key.clone(), value.clone());
         }
         if with_aliases && let Some(alias) = alias(name) {
-            // Not `value`: a version beside this key may have replaced it.
+            // Looks up the value again, because a version beside this key may have replaced it.
             let now = found.get(name).cloned().unwrap_or_default();
             found.insert(alias, now);
         }

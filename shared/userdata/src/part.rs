@@ -81,7 +81,7 @@ impl<'a> Part<'a> {
     /// such a part, and the names of scripts decide in which order they run.
     pub(crate) fn replace_content_type(&mut self, content_type: &str) {
         self.set_content_type(content_type);
-        // As a reader of the stored message finds both: a header has no control characters.
+        // Read back from the headers, which have no control characters, as a reader of the stored message does.
         self.content_type = self.headers.content_type();
         self.filename = self.headers.filename().unwrap_or_default();
     }

@@ -24,7 +24,7 @@ const NO_VERDICT_MESSAGE: &str = "The generator did not decide whether cloud-ini
 pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let mut report = Report::read(machine);
     let is_open = |report: &Report| matches!(report.state, State::Running | State::NotStarted);
-    // A script of a stage would wait for ever, because the stage waits for the script.
+    // A script of a stage would wait forever, because the stage waits for the script.
     let stage =
         (args.wait && is_open(&report)).then(|| crate::ancestors::calling_stage(&System::new("/"))).flatten();
     let mut without_verdict = 0;

@@ -35,7 +35,7 @@ impl Record {
         self.record_findings(findings);
     }
 
-    /// Reports findings, unless the check of user-data and vendor-data or an earlier stage did.
+    /// Reports the findings that neither the check of user-data and vendor-data nor an earlier stage has reported.
     pub(crate) fn report_once(&mut self, boot: &Boot, findings: Findings) {
         let instance = boot.layout.instance("");
         let earlier = self.status.extra("config_findings").map(ToString::to_string).unwrap_or_default();
@@ -54,8 +54,9 @@ impl Record {
         self.report(boot, &new);
     }
 
-    /// Reports the findings of a cloud-config with upstream's two sentences, which people and scripts search for in log and
-    /// status. The positions are in the log, in `config_findings`, and in `cloud-init schema --system`.
+    /// Reports the findings of a cloud-config with the two messages of upstream's schema validation, which people and
+    /// scripts search for in log and status. The positions are in the log, in `config_findings`, and in the output of
+    /// `cloud-init schema --system`.
     pub fn report_schema(&mut self, boot: &Boot, findings: &Findings) {
         const FAILED: &str = "cloud-config failed schema validation! You may run 'sudo cloud-init schema --system' to \
                               check the details.";
@@ -98,7 +99,7 @@ impl Record {
                 FindingKind::Invalid | FindingKind::Duplicate => "wrong",
             };
             let text = serde_json::Value::from(finding.to_string());
-            // Later stages read the same files and find the same.
+            // A later stage finds the same problems; they are listed once.
             if let Some(list) = all[kind].as_array_mut().filter(|list| !list.contains(&text)) {
                 list.push(text);
             }
@@ -128,6 +129,7 @@ pub(crate) fn store_source_map(boot: &mut Boot, configs: &[Node], reported: &Fin
     }
     boot.source_map = SourceMap::open(file);
 }
+
 /// Returns `users[0].name` as upstream writes it: `users.0.name`.
 fn dotted(key: &str) -> String {
     key.replace('[', ".").replace(']', "")

@@ -117,7 +117,7 @@ fn check_log_configs(sys: &System, node: &Node, r: &mut Reader) {
                 r.add_finding(FindingKind::Invalid, item, "no handler in it");
             }
         });
-        // The first that works is used.
+        // Only the first usable configuration applies.
         if is_used {
             break;
         }

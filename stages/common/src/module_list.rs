@@ -95,7 +95,7 @@ pub fn run_single(boot: &Boot, record: &mut Record, found: &FoundInstance, singl
     record.configure_reporting(boot);
     let event = own_event(boot);
     let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
-    // The boot reported the configuration's errors on the console, not to the user of this command.
+    // Reports the configuration's errors again, because the user of this command did not see the boot's output.
     let source_map = boot.source_map.without_reported();
     let hotplug = hotplug_policy(boot, &found.instance);
     let context = Context { source_map: &source_map, hotplug, ..context(boot, &found.instance) };

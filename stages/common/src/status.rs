@@ -70,7 +70,7 @@ impl Record {
         }
         self.own.start = Some(uptime);
         self.status.stage = Some(boot.stage.status_key().into());
-        // If this fails, so do the later writes, which count as errors.
+        // If this fails, the later writes fail too and are recorded as errors.
         let _ = self.write_status(boot);
         if boot.stage == StageName::Final {
             self.count_interrupted_stages(boot);

@@ -1,5 +1,5 @@
-//! Each network field of each answer of a metadata service: missing, of another type, huge, with control characters. It costs
-//! at most the files of one link, one warning names it, and no rendered file has a line of it.
+//! Each network field of each answer of a metadata service: missing, of another type, huge, with control characters. It
+//! changes the files of at most one link, one warning names it, and none of its lines is in a rendered file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ use served::{Case, Server};
 use state::NetworkConfig;
 
 const CLOUDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clouds");
-/// A line of a file is not longer, whatever the metadata has.
+/// The longest line that a rendered file may have, whatever the metadata contains.
 const MAX_LINE: usize = 16 << 10;
 /// The first writes a file for each link.
 const RENDERERS: [&str; 2] = ["networkd", "eni"];
@@ -107,7 +107,7 @@ fn check(case: &Case) -> (usize, Vec<String>) {
     assert!(!expected.files.is_empty(), "{}: {:?}", case.name, expected.messages);
     let (mut count, mut all) = (0, Vec::new());
     mutate(&answers, &Rules::default(), &mut |mutation| {
-        // The other truth value is a valid one.
+        // Another value of the same type, such as `true` for `false`, is valid.
         if mutation.is_same_type {
             return;
         }

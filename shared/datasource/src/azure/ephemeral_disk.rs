@@ -11,7 +11,7 @@ use system::{Command, Error, Result, System, debug, info, warning};
 use super::settings::{RESOURCE_DISK, Settings};
 use crate::{Search, media};
 
-/// Files of a disk that nothing was stored on.
+/// Files that Azure and Windows create: a disk with only these holds no data.
 const IGNORED_FILES: [&str; 2] = ["dataloss_warning_readme.txt", "system volume information"];
 /// The program that mounts NTFS in user space.
 const HELPER: &str = "mount.ntfs";
@@ -124,7 +124,7 @@ fn count_files(sys: &System, partition: &str) -> Result<Option<usize>> {
     };
     match media::read_mounted(sys, partition, "ntfs", count) {
         Ok(found) => Ok(found),
-        // The attempt has loaded the kernel's module, if there is one: the fault is the file system's.
+        // The attempt has loaded the kernel's module, if there is one: the kernel supports NTFS, but not this file system.
         Err(e) if !is_unsupported(&e) || knows_ntfs(&sys.read_text("/proc/filesystems")?) => Err(e),
         Err(_) if sys.which(HELPER).is_none() => Ok(None),
         Err(_) => with_helper(sys, partition, count),

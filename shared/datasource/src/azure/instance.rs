@@ -28,7 +28,7 @@ pub struct InstanceData<'a> {
 }
 
 impl InstanceData<'_> {
-    /// Builds the instance. What cannot be used is skipped with a warning.
+    /// Builds the instance. Invalid data is skipped with a warning.
     ///
     /// # Errors
     ///

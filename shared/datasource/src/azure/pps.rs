@@ -17,7 +17,7 @@ use super::ovf::Ovf;
 /// The time limit for the whole wait. A machine has no other work in a pool, and does not know how long it stays there.
 // Wait: Azure | a pre-provisioned machine (PPS) to be assigned | -
 pub const POOL_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The interval of the notifications that the wait goes on.
+/// The interval at which the service manager is notified that the wait continues.
 // No wait: the wait itself is bounded by POOL_TIMEOUT.
 const TICK: Duration = Duration::from_secs(60);
 /// The time that the service manager allows from one notification to the next, and after the last one for the rest of the

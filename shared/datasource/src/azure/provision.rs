@@ -341,7 +341,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         certificates::fetch(sys, server).unwrap_or_else(|e| {
             let message = format!("Azure: the certificates of the SSH keys were not read: {e}");
             match self.reporter.has_failure() {
-                // The first failure has its line.
+                // The first failure is logged at the end; one warning is enough.
                 true => info!(sys, "{message}"),
                 false => warning!(sys, "{message}"),
             }
@@ -357,7 +357,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             ));
         }
         if document.is_null() && self.reporter.previous.has_imds {
-            // With half of the data the machine would lose keys and addresses.
+            // Without the metadata the machine would lose keys and addresses.
             return Err(Error::new(
                 "Azure: the metadata service does not respond; keeping the earlier metadata",
             ));

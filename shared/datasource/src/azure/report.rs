@@ -114,7 +114,7 @@ impl<'a> Reporter<'a> {
         let reported = self.previous.reported;
         let state = if self.failure.is_none() && error.is_none() { "ready" } else { "failure" };
         let is_enabled = state == "failure" || !self.skip_ready;
-        // A machine that was ready once was provisioned: a later failure is not one of its provisioning.
+        // A machine that has reported "ready" is provisioned: a later failure is not a provisioning failure.
         if reported == "ready" || reported == state || !is_enabled || !sys.is_live() {
             debug!(sys, "Azure: not reporting {state}: already reported, or not expected");
             return reported;
@@ -131,7 +131,7 @@ impl<'a> Reporter<'a> {
                 );
                 match state {
                     "ready" => warning!(sys, "{message}"),
-                    // The failure itself is a warning or an error.
+                    // The failure itself is logged as a warning or an error.
                     _ => info!(sys, "{message}"),
                 }
                 reported

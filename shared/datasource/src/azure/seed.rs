@@ -47,7 +47,7 @@ pub fn find(ctx: &Search<'_>, data_dir: &str, is_new: bool) -> std::result::Resu
             read(sys, data_dir, data_dir, None)
         }];
     let read = |source: &&dyn Fn() -> Result<Option<SeedResult>>| {
-        // The disc may be another one, with a file system that the kernel does not support.
+        // The disc may be unrelated, with a file system that the kernel does not support.
         source().unwrap_or_else(|e| {
             warning!(sys, "Azure: {e}");
             None

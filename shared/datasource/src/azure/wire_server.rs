@@ -15,7 +15,7 @@ const MAX_RESPONSE_SIZE: usize = 1 << 20;
 const MAX_VALUE: usize = 2048;
 /// The description of a machine whose provisioning has begun.
 const PROVISIONING: &str = "cloud-init is setting up the machine";
-/// Azure shows no more of a failure.
+/// The number of characters that Azure shows of a failure.
 const MAX_DESCRIPTION_LENGTH: usize = 512;
 const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-version", "2012-11-30")];
 /// The cipher that the certificates are encrypted with.
@@ -213,7 +213,7 @@ mod tests {
             }
         });
         let sys = System::new("/nonexistent");
-        // Less than the delay before a second try.
+        // Shorter than the pause before a second attempt.
         let patience = Duration::from_millis(900);
         WireServer::new(&sys, address, patience).goal_state(Deadline::after(patience))
     }

@@ -152,7 +152,7 @@ pub fn node_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Node>> {
     if let Some(node) = std::str::from_utf8(&bytes).ok().and_then(|text| config::json::parse(text).ok()) {
         return Ok(Some(node));
     }
-    // For the position.
+    // The error of this parser has a position.
     json_file(top, path, &mut |_| Ok(Some(bytes.clone()))).map(|json| json.map(|json| Node::from_json(&json)))
 }
 
@@ -178,7 +178,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
         }
         read.random_seed = random_seed(sys, &at("meta_data.json"), map.remove("random_seed"));
     }
-    // One that does not exist is skipped; one that cannot be read may be there at the next attempt.
+    // A missing file is skipped. A read error is returned, because the next attempt may succeed.
     let mut content = |path: &str| -> Result<Option<Vec<u8>>> {
         let path = format!("openstack/{}", path.trim_start_matches('/'));
         if path.split('/').any(|part| part == "..") {

@@ -154,7 +154,7 @@ mod tests {
             (format!("<a{}/>", namespaces(MAX_NAMESPACES)), true),
             (format!("<a{}/>", namespaces(MAX_NAMESPACES + 1)), false),
             (format!("<a>{}</a>", "x=".repeat(MAX_EQUALS_SIGNS / 2)), false),
-            // Text is a node without a `<` of its own, so that only roxmltree counts these: with the document and `a`.
+            // A text node has no `<`, so only roxmltree counts it. The document and `a` are two more nodes.
             (format!("<a>{}</a>", "<b/>x".repeat(MAX_NODES / 2 - 1)), true),
             (format!("<a>{}</a>", "<b/>x".repeat(MAX_NODES / 2)), false),
         ] {

@@ -42,7 +42,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     };
     let mut found = media::find_ranked(ctx, |s| s.has_label("CONTEXT").then_some(0), read);
     if !matches!(found, Ok(Some(_))) {
-        // Any disc may be OpenNebula's, but one that cannot be read need not be.
+        // Discs with other labels may be OpenNebula's too, but a failure to read one is only a warning.
         let rank = |s: &blockdev::Superblock| match s.fstype.as_str() {
             _ if s.has_label("CONTEXT") => None,
             _ if s.has_label("CDROM") => Some(0),

@@ -116,7 +116,7 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     instance.is_hostname_whole = true;
     instance.availability_zone = text("zone");
     let zone = instance.availability_zone.as_deref();
-    // That of a zone without a hyphen is empty.
+    // The region of a zone without a hyphen is empty.
     instance.region =
         zone.map(|zone| zone.rsplit_once('-').map(|(region, _)| region.to_string()).unwrap_or_default());
     instance.public_keys = keys(&metadata);

@@ -63,7 +63,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
         match found {
             Ok(Some(instance)) => {
                 if instance.subplatform.starts_with("metadata (") {
-                    // As older releases have it.
+                    // The message of older releases of cloud-init.
                     debug!(sys, "Crawl of metadata service took {took:.3} seconds");
                 }
                 debug!(sys, "Detected {class}");

@@ -13,7 +13,7 @@ const SILENCE: Duration = Duration::from_millis(100);
 /// The interval at which the host is asked whether it listens.
 // Wait: SmartOS | the next request at a serial port that does not respond | -
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
-/// Responses to earlier requests that are skipped.
+/// The maximum number of stale responses that are skipped.
 const MAX_STALE: usize = 16;
 /// The host's response to an empty line.
 const READY: &[u8] = b"invalid command";
@@ -41,9 +41,9 @@ pub enum Reply {
 }
 
 impl<'a> Client<'a> {
-    /// Begins to use a port or a socket.
+    /// Creates a client for an open serial port or socket.
     pub fn new(sys: &'a System, channel: Channel, timeout: Duration, until: Deadline) -> Client<'a> {
-        // Ids differ between programs that use the port one after the other.
+        // Starts at a random id, so that responses to an earlier program are recognised.
         let seed = sys.random_bytes(4).ok().and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
         let request_id = seed.map_or(1, u32::from_le_bytes);
         Client { sys, channel, timeout, until, request_id }
@@ -70,7 +70,7 @@ impl<'a> Client<'a> {
                 Ok(line) if line == b"FAILURE" => debug!(self.sys, "SmartOS: the host failed; retrying"),
                 Ok(line) => {
                     warning!(self.sys, "SmartOS: unexpected response {} to an empty line", printable(&line));
-                    // The rest of a longer text.
+                    // Discards the rest of the response.
                     self.channel.discard_input(SILENCE)?;
                 }
                 Err(e) if e.kind() == Some(std::io::ErrorKind::TimedOut) && !until.is_expired() => {
@@ -83,7 +83,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Agrees on version 2.
+    /// Negotiates version 2.
     ///
     /// # Errors
     ///

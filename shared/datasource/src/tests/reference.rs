@@ -145,7 +145,7 @@ fn generated_reference_is_current() {
     ]);
 }
 
-/// The end of the first row of README's table of datasources: how those were tested that no other row names.
+/// The second cell of the first row in README's table of datasources. The row lists every datasource without another row.
 const README_ROW: &str = " | DHCP (several also IPv6) and a metadata server";
 
 /// README's table names every datasource: a new one with a metadata service is added to the first row.
@@ -188,7 +188,7 @@ fn documented_settings(name: &str) -> Vec<[String; COLUMNS.len()]> {
     let documentation = source.lines().map_while(|line| line.strip_prefix("//!"));
     let rows: Vec<_> =
         documentation.filter_map(|line| line.trim().strip_prefix('|')?.strip_suffix('|')).collect();
-    // Without its head and the line below that.
+    // Skips the head of the table and the line below it.
     let rows = rows.into_iter().skip(2).map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [setting, kind, default, meaning] = cells.as_slice() else { panic!("{name}: {row}") };

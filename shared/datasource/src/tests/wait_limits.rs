@@ -28,7 +28,7 @@ fn upstream_wait(name: &str) -> Duration {
     let numbers: Vec<u64> = value.unwrap_or_default().split(' ').filter_map(|n| n.parse().ok()).collect();
     Duration::from_secs(match numbers[..] {
         [seconds] => seconds,
-        // With a pause after the last one: the limit is not that of an attempt under way.
+        // Includes a pause after the last attempt: the limit does not interrupt an attempt under way.
         [timeout, retries, pause] => (timeout + pause) * (retries + 1),
         _ => panic!("{}: no valid upstream-wait", path.display()),
     })

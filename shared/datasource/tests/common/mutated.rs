@@ -60,10 +60,10 @@ fn numbers() -> [(&'static str, Value, &'static str); 3] {
     ]
 }
 
-/// The parts of an instance that a field can change. Of the metadata itself nothing is expected.
+/// The parts of an instance that a field can change. The metadata itself is not compared.
 fn parts(instance: &Instance) -> Vec<(&'static str, String)> {
     let network = instance.network.as_ref().map(|network| match &network.content {
-        // A string keeps the numbers of its lines by empty ones.
+        // In VMware's text, lines that do not describe NICs are empty, so that the others keep their numbers.
         Value::String(text) => text.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"),
         content => content.to_string(),
     });
@@ -132,8 +132,7 @@ impl Run {
     }
 }
 
-/// Returns what is wrong with a run after a field was replaced; empty if nothing is. `has_all`: the field has other fields, or
-/// all keys.
+/// Returns the problems of a run after a field was replaced. `has_all`: the field contains other fields, or all keys.
 fn problems(base: &Run, run: &Run, mutation: &Mutation, has_all: bool) -> Vec<String> {
     let what = mutation.what;
     let name = mutation.name();
@@ -165,7 +164,7 @@ fn problems(base: &Run, run: &Run, mutation: &Mutation, has_all: bool) -> Vec<St
         problems.push(format!("changes {names:?}"));
     }
     for ((part, before), (_, after)) in &changed {
-        // Python's text of a missing value: that of a field that was ignored.
+        // The text of Python's None, which a rejected field must not become.
         let none = format!("{:?}", b"None");
         if after.contains("Some(\"None\")") || after.contains(&none) {
             problems.push(format!("{part} is the text None"));
@@ -194,7 +193,7 @@ fn problems(base: &Run, run: &Run, mutation: &Mutation, has_all: bool) -> Vec<St
                 problems.push(format!("{lost} keys are lost"));
             }
         }
-        // Another map is a valid one, and a number may be read as a string; that of data may be base64.
+        // Valid replacements: a map for a map or list, and a number that is read as a string (of data: as bytes).
         let blobs = |text: &str| text.matches('[').count();
         let is_text = |text| match *part {
             "user-data" | "vendor-data" => blobs(after) == blobs(before),
@@ -216,11 +215,11 @@ fn problems(base: &Run, run: &Run, mutation: &Mutation, has_all: bool) -> Vec<St
 /// Exceptions for the documents of a cloud.
 #[derive(Default)]
 pub struct Rules<'r> {
-    /// Parts of the paths of fields that are not checked; with `: ` and the name of a replacement at the end, only with it.
+    /// Parts of the paths of fields that are not checked. With `: NAME` at the end, only the replacement NAME is not checked.
     pub exceptions: &'r [&'r str],
     /// Ends of the paths of strings with several keys, which are replaced as a whole.
     pub keys_in_one_text: &'r [&'r str],
-    /// Ends of the paths of files, and what messages call these.
+    /// Ends of the paths of files, and the names of these files in messages.
     pub other_names: &'r [(&'r str, &'r str)],
     /// Ends of the paths of documents that have only strings.
     pub texts_only: &'r [&'r str],

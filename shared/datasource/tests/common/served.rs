@@ -1,5 +1,5 @@
-//! Clouds with a metadata service, on loopback: a server with the answers of their fixtures (`tests/clouds`), each of which
-//! can be replaced. Shared by `bad_fields.rs` and the fuzz target `metadata`.
+//! Clouds with a metadata service, on loopback: a server with the answers of their fixtures (`tests/clouds`), which a test
+//! can replace. Shared by `bad_fields.rs` and the fuzz target `metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, WriteOptions};
 
-/// A fixture, and the setting of its datasource that has the server on loopback instead of the cloud's (`{}`, `{port}`).
+/// A fixture, and the datasource setting that directs requests to the loopback server. `{}` is its address, `{port}` its port.
 pub struct Case {
     pub name: String,
     pub directory: PathBuf,
@@ -74,13 +74,13 @@ impl Server {
 
     /// Replaces all answers.
     pub fn set(&self, answers: BTreeMap<String, Vec<u8>>) {
-        *self.answers.lock().expect("no thread panics with it") = answers;
+        *self.answers.lock().expect("no thread panics while it holds the lock") = answers;
     }
 
     /// Returns the paths of the answers that were served so far.
-    #[allow(dead_code, reason = "of one of the users of this file")]
+    #[allow(dead_code, reason = "not every includer calls it")]
     pub fn requested(&self) -> BTreeSet<String> {
-        self.requested.lock().expect("no thread panics with it").clone()
+        self.requested.lock().expect("no thread panics while it holds the lock").clone()
     }
 }
 
@@ -100,11 +100,11 @@ fn serve(
         let body = match method {
             "PUT" => Some(b"token".to_vec()),
             _ => {
-                let answers = answers.lock().expect("no thread panics with it");
+                let answers = answers.lock().expect("no thread panics while it holds the lock");
                 let found = answers.get_key_value(target).filter(|_| !for_password);
                 let found = found.or_else(|| answers.get_key_value(path));
                 if let Some((path, _)) = found {
-                    requested.lock().expect("no thread panics with it").insert(path.clone());
+                    requested.lock().expect("no thread panics while it holds the lock").insert(path.clone());
                 }
                 found.map(|(_, body)| body.clone())
             }
@@ -145,7 +145,7 @@ fn body(value: &Value) -> Vec<u8> {
     }
 }
 
-/// Returns the answers of a fixture. Texts that are documents become those.
+/// Returns the answers of a fixture. Text that is a YAML or JSON document is parsed.
 pub fn answers(case: &Case) -> Answers {
     let text = std::fs::read(case.directory.join("server.json")).expect("the fixture has a server");
     let server: Value = serde_json::from_slice(&text).expect("the server is JSON");
@@ -197,7 +197,7 @@ impl Machine for OneNic {
     fn wait_for_devices(&self) {}
 }
 
-/// Makes the fixture's machine below `top`, and searches for the instance there. The log is the machine's.
+/// Creates the fixture's machine below `top`, and searches for the instance there. Messages go to the machine's log.
 pub fn find(top: &Path, case: &Case, server: &Server) -> (System, Result<Option<Instance>>) {
     let sys = System::new(top);
     let files = std::fs::read_dir(case.directory.join("dmi")).expect("the fixture has firmware").flatten();

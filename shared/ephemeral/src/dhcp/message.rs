@@ -55,7 +55,7 @@ pub mod option {
     pub(super) const END: u8 = 255;
 }
 
-/// The type of a message (option 53): those of an exchange that begins without an address.
+/// The type of a message (option 53). Only the types that a client without an address needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
     /// DHCPDISCOVER.

@@ -11,7 +11,7 @@ const OTHERS: [&str; 2] = ["ConfigDrive", "NoCloud"];
 const AZURE_LABEL_PREFIX: &str = "rd_rdfe_stable";
 /// The namespace of the document's schema (DSP0243); its presence on a disc is the evidence.
 const SCHEMA: &str = "http://schemas.dmtf.org/ovf/environment/1";
-/// A disc of 10 MiB or more has other content than an environment, and is not read.
+/// The size limit of a disc in sectors. A disc of 10 MiB or more is not read: an environment document is small.
 const MAX_SECTORS: u64 = 20480;
 
 pub fn ovf(facts: &Facts<'_>) -> Verdict {
@@ -90,7 +90,7 @@ mod tests {
     use crate::log::Log;
     use crate::paths::{Env, Paths, Roots};
 
-    /// A disc that cannot be read may have an environment; another one that has decides.
+    /// If a disc cannot be read, the answer is unknown, unless another disc has an environment.
     #[test]
     fn unreadable_disc_leaves_the_answer_unknown() {
         let top = scratch::TempDir::new();

@@ -3,7 +3,7 @@
 use super::MODULE;
 use crate::tests::sandbox::Sandbox;
 
-/// A machine with Ansible of that version.
+/// Creates a sandbox whose ansible-pull reports `version`.
 fn machine(config: &str, version: &str) -> Sandbox {
     let mut sandbox = Sandbox::new(&format!("ansible: {config}"));
     sandbox.distro = distro::Distro::named("rocky").unwrap();
@@ -33,7 +33,7 @@ fn old_versions_pull_one_playbook_at_a_time() {
     }
 }
 
-/// Prints what each call of Python asks for; `ansible` is listed once /installed exists.
+/// Stand-in for python3; `pip list` shows ansible-core once /installed exists.
 const PYTHON: &str = "case \"$*\" in\n*getuserbase*) echo /home/ann/.local ;;\n*stdlib*) echo /usr/lib/python3 ;;\n\
      *'pip list'*) ! [ -e /installed ] || echo ansible-core ;;\n*upgrade*) exit 1 ;;\n*'pip install'*) : > /installed ;;\nesac";
 

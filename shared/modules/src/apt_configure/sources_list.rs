@@ -91,7 +91,7 @@ fn disable_in_stanzas(text: &str, suites: &[String]) -> String {
     parts.join("\n")
 }
 
-/// Returns the line of a stanza without the disabled suites, below the original one if it had any of them.
+/// Returns a line of a stanza. If it lists disabled suites, it is returned without them, below the original as a comment.
 fn reduced(line: &str, suites: &[String]) -> String {
     let Some(names) = line.strip_prefix("Suites:") else { return line.to_string() };
     let (disabled, kept): (Vec<&str>, Vec<&str>) =

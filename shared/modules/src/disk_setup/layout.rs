@@ -180,8 +180,8 @@ fn same_type(wanted: &str, found: &str) -> Result<bool> {
     }
 }
 
-/// Returns whether the partitions of a GPT are where the partitioning tools would place those of a layout, so that rewriting
-/// the table moves no partition.
+/// Returns whether the partitions of a GPT are at the positions that the partitioning tools would choose for a layout, so that
+/// rewriting the table moves no partition.
 pub fn has_same_positions(parts: &[Part], sector_size: u64, table: &PartitionTable) -> bool {
     const TABLE_SECTOR: u64 = 512;
     const ALIGNMENT: u64 = (1 << 20) / TABLE_SECTOR;

@@ -40,7 +40,7 @@ fn run_and_kill(disk: &Disk, config: &str, after: Duration) {
     child.wait().unwrap();
 }
 
-/// Is killed; does nothing by itself.
+/// The process that the other tests kill. Does nothing without their environment.
 #[test]
 #[ignore = "killed: started by `next_run_finishes_an_empty_disk` and the other tests of this file"]
 fn killed_run_of_disk_setup() {
@@ -108,7 +108,7 @@ fn power_cut_keeps_the_other_partition() {
     kill_everywhere(64, prepare, config, &check);
 }
 
-/// mkfs.xfs writes the superblock first and finishes it last: what it left is no file system.
+/// mkfs.xfs writes the superblock first and completes it last: a killed run leaves a superblock without a file system.
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn next_run_finishes_an_incomplete_xfs() {

@@ -123,7 +123,7 @@ pub struct MountConfig<'a> {
 /// unless the configuration mentions them.
 pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceLookup) -> Vec<FstabEntry> {
     let have = listed_devices(fstab);
-    // Device, and the mount unless a later line removed it.
+    // Each device with its mount; `None` if a later line removes the mount.
     let mut asked: Vec<(String, Option<FstabEntry>)> = Vec::new();
     for line in wanted.lines {
         let Some(Some(name)) = line.first() else { continue };

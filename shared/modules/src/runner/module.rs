@@ -112,9 +112,9 @@ impl Module {
 pub enum Distros {
     /// Every distribution.
     All,
-    /// Those of these names.
+    /// The distributions with these names.
     Named(&'static [&'static str]),
-    /// Those whose row in the table of distributions meets the condition.
+    /// The distributions whose row in the table meets the condition.
     Where(fn(&Distro) -> bool),
 }
 

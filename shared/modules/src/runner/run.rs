@@ -479,7 +479,7 @@ mod tests {
             let key = format!("/etc/ssh/ssh_host_{kind}_key");
             assert_eq!(sandbox.sys.read_text(&key).unwrap(), "key\n");
         }
-        // As effects, programs have the order of the modules.
+        // Programs are recorded in the order of the modules.
         let commands = sandbox.commands();
         assert!(commands[0].starts_with("useradd a") && commands[1].contains(" rsa "), "{commands:?}");
         assert!(commands[2].contains(" ed25519 ") && commands.len() == 3, "{commands:?}");

@@ -37,7 +37,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 fn recorded(section: &str) -> Vec<Node> {
     let cases = |directory: &str, files: &[&str]| -> Vec<Node> {
         let entries = std::fs::read_dir(scratch::source_path(directory)).into_iter().flatten().flatten();
-        // A module that upstream does not have has our record only.
+        // Modules that upstream does not have are only recorded with our program.
         let is_recorded = |case: &PathBuf| case.join("upstream").exists() || case.join("firstlight").exists();
         let entries = entries.map(|entry| entry.path()).filter(is_recorded);
         entries

@@ -50,7 +50,7 @@ const TAIL: &str = r#".SH SEE ALSO
 .BR firstlight (7)
 "#;
 
-/// The rows of a table, and the definitions that it has already.
+/// The rows of a table, and the definitions whose keys it already contains.
 #[derive(Default)]
 struct Rows {
     rows: Vec<Vec<String>>,

@@ -53,7 +53,7 @@ fn map_samples(keys: &[Field], kind: &Type) -> Vec<Node> {
     for field in keys.iter().chain(kind.additional) {
         let name = if field.name.starts_with('<') { text_sample(field.format) } else { field.name };
         for value in field_samples(field) {
-            // Of keys that exclude each other it is the only one.
+            // Without the keys that this one excludes.
             let others = base
                 .iter()
                 .filter(|(key, _)| !(needs.contains(&name) && key.as_str() == needs.first().copied()));

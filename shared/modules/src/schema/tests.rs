@@ -25,7 +25,7 @@ fn unknown_keys_are_reported_with_a_suggestion() {
                 "t:2:17: user.shel: unknown key; did you mean 'shell'?",
             ],
         ),
-        // The words of all kinds of a map, not only those of the first.
+        // The message lists the words for every kind of map, not only for the first.
         (
             "reporting: {a: {type: bogus, endpoint: x}}",
             &[
@@ -120,7 +120,7 @@ const STRICTER_MODULES: &[(&str, &str)] = &[
     ("users.x", "true or false, instead of a user's keys"),
     ("write_files[0].permissions", "a mode"),
     ("uid", "a number"),
-    ("sudo", "true is no rule"),
+    ("sudo", "true is not a rule"),
 ];
 
 /// The module's reader accepts everything that the table accepts, and both report the same deprecations.
@@ -342,7 +342,7 @@ fn every_key_has_a_description_and_a_type() {
     let mut count = 0;
     for section in sections() {
         count += 1;
-        // The keys of a section are those of the document.
+        // The keys of a section are at the top level of the document.
         collect_undocumented(section.name, &[config::schema::map(section.keys)], 0, &mut found);
     }
     for version in [&tables::network_v1::VERSION_1, &tables::network_v2::VERSION_2] {

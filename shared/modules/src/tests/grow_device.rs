@@ -8,7 +8,7 @@ use crate::{growpart, resizefs};
 
 const MIB: u64 = 1 << 20;
 
-/// A loop device with a partition table, and what is mounted of it.
+/// A loop device with a partition table, and its mount point.
 struct Disk {
     image: PathBuf,
     device: String,
@@ -47,7 +47,7 @@ impl Disk {
         disk
     }
 
-    /// As the kernel does at boot; one that is built without partition tables needs the help.
+    /// Adds the partitions of the table. A kernel without support for partition tables does not do so by itself.
     fn read_table(&self) {
         if !Path::new(&self.part(1)).exists() {
             run("partx", &["--add", &self.device]);
@@ -128,7 +128,7 @@ fn assert_grows(sector: u64, label: &str, mkfs: &[&str]) {
         assert!(output.contains("No problems found"), "{output}");
     }
     run("sfdisk", &["--verify", &disk.device]);
-    // What the table says is what the kernel would make of it.
+    // Reading the table again gives the same size, so the growth survives a reboot.
     run("umount", &[&point]);
     run("partx", &["--delete", &disk.device]);
     disk.read_table();

@@ -86,7 +86,7 @@ fn without(document: &Node, depth: usize, findings: &[Finding]) -> Node {
         }
     }
     let mut document = document.clone();
-    // The last ones first: the others keep their places.
+    // From the last one on, so that the remaining indexes stay valid.
     outer.iter().rev().for_each(|steps| remove(&mut document, steps));
     document
 }

@@ -239,7 +239,7 @@ fn check(
         let logged = sandbox.logged_warnings();
         let failure = outcome.as_ref().err().map(ToString::to_string);
         let messages: Vec<&String> = logged[logged_warnings..].iter().chain(&failure).collect();
-        // A list of maps that is a map itself is named, and not what is missing in it.
+        // If there is a map instead of a list of maps, the message names the key, not the keys that are missing in the map.
         let is_whole = |text: &str| path == name && text.contains(&format!("{name}: "));
         let is_reported = messages.iter().any(|text| text.contains(&*wrong.key) || is_whole(text));
         if !is_reported

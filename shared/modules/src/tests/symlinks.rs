@@ -44,7 +44,7 @@ fn authorized_keys_do_not_follow_a_users_link_to_root() {
     }
     let install = |sandbox: &Sandbox| authorized_keys::install(&sandbox.sys, "bob", &[KEY.to_string()], "");
     for target in ["/etc/ld.so.preload", "/etc/passwd", "../../../etc/new", "/proc/self/fd/0"] {
-        // The server also reads its second file.
+        // sshd also reads authorized_keys2; the key is installed there.
         let sandbox = machine("");
         link(&sandbox, KEYS, target);
         install(&sandbox).unwrap();
@@ -59,7 +59,7 @@ fn authorized_keys_do_not_follow_a_users_link_to_root() {
         // No file of root has become bob's.
         assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
         assert!(!sandbox.sys.exists("/etc/ld.so.preload") && !sandbox.sys.exists("/etc/new"));
-        // Unless it is configured to read another one.
+        // If sshd_config names only authorized_keys, installation fails.
         let sandbox = machine("");
         let setting = "AuthorizedKeysFile .ssh/authorized_keys\n";
         sandbox.sys.write("/etc/ssh/sshd_config", setting, WriteOptions::default()).unwrap();
@@ -159,7 +159,7 @@ fn write_files_does_not_follow_a_users_link_to_root() {
         link(&sandbox, "/home/bob/link", "own");
         sandbox.run(&write_files::MODULE).unwrap();
         assert_eq!(sandbox.file("/home/bob/own"), ("new".into(), 0o644), "{more}");
-        // Root's link, to a directory that does not exist yet.
+        // A link owned by root is followed, even into a missing directory.
         let sandbox = machine(&config("/etc/name"));
         sandbox.sys.link("../run/later/name", "/etc/name").unwrap();
         sandbox.run(&write_files::MODULE).unwrap();
@@ -170,7 +170,7 @@ fn write_files_does_not_follow_a_users_link_to_root() {
     std::fs::hard_link(sandbox.top.join("etc/passwd"), &hard).unwrap();
     sandbox.run(&write_files::MODULE).unwrap_err();
     assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
-    // A FIFO without a reader is not waited for.
+    // Opening a FIFO without a reader does not block.
     let sandbox = machine("write_files: [{path: /home/bob/fifo, content: x, append: true}]");
     let fifo = sandbox.top.join("home/bob/fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -2,7 +2,7 @@
 //! cloudbase}`. A process has 8 bits for its exit code, so that 1001 is 233, 1002 is 234 and 1003 is 235.
 //!
 //! The scripts run at most once per boot, and the reboot waits for the end of the final stage. Reboots are counted, so that a
-//! script which always requests one does not reboot a machine for ever.
+//! script which always requests one does not reboot a machine forever.
 
 use config::Reader;
 use state::Frequency;
@@ -100,7 +100,7 @@ pub fn requested_reruns(context: &Context<'_>, module: &Module) -> Vec<String> {
     sys.list((directory.path)(layout)).unwrap_or_default().into_iter().filter(is_due).collect()
 }
 
-/// Drops the reboot that a script has requested: the configuration has its own change of the power state.
+/// Withdraws the reboot that a script has requested, because `power_state` takes precedence.
 pub fn withdraw_reboot(context: &Context<'_>) {
     let path = context.layout.run(REQUEST);
     if context.sys.exists(&path) {

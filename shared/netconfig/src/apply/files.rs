@@ -37,7 +37,7 @@ pub(super) fn select_files(
                 to_write.push(file);
             }
             decision @ (WriteDecision::Keep | WriteDecision::KeepStale) => {
-                // Unchanged content is no reason for a warning at every boot.
+                // If the new content is unchanged, nothing is lost: no warning at every boot.
                 if decision == WriteDecision::Keep {
                     info!(sys, "{path} was edited; keeping it");
                 } else {
@@ -58,7 +58,7 @@ pub(super) fn select_files(
 enum Previous {
     Absent,
     Content(Vec<u8>),
-    /// It cannot be read, and is not removed for that.
+    /// The file cannot be read. It is left as it is when the changes are rolled back.
     Unreadable,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn write_files(
     let mut changes: Vec<(String, Change)> =
         earlier.iter().map(|(file, _)| file.path.clone()).zip(written).collect();
     for file in files.iter().filter(|file| file.optional) {
-        // Other programs' content of the file is part of the new content: unread, it would be lost.
+        // The new content includes other programs' lines, which would be lost if the file cannot be read.
         let readable = match sys.read(&file.path) {
             Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),

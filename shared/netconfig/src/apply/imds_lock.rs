@@ -23,7 +23,7 @@ const NETWORKD: &str = "/etc/systemd/network";
 const MAX_SECTIONS: usize = 16;
 
 /// Writes the lock, if there is one, into drop-ins of every file that cloud-init wrote for a NIC, in this boot or before.
-/// Does not depend on the decision: a boot that writes no files has those of an earlier one.
+/// Runs even if this boot writes no files, because those of an earlier boot still exist.
 pub(super) fn keep(sys: &System, request: &ApplyRequest<'_>) {
     let text = |path| sys.read_text_if_exists(path).inspect_err(|e| warning!(sys, "{e}")).ok().flatten();
     let lock = PATHS.into_iter().find_map(text).map(|file| drop_in(&file)).unwrap_or_default();

@@ -126,7 +126,7 @@ pub fn fallback_config(sys: &System) -> Option<Node> {
         let nics = nics::read(sys);
         match nics::fallback_config(&nics) {
             Some(config) if nics::names_settled(&nics, &command_line) => Ok(config),
-            // A result, but a name or a NIC may still appear.
+            // Not final: a name or a NIC may still appear.
             other => Err(other),
         }
     });

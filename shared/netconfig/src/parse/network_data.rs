@@ -339,7 +339,7 @@ mod tests {
             let problems: Vec<String> = problem.into_iter().collect();
             assert_eq!(found, Ok((entries, problems)), "{first}");
         }
-        // A link that is no map, and a vlan whose link was of another type.
+        // Null in the place of a link that is not a map, and of the link of a VLAN that had another type.
         let nulls = format!("[null, {second}, {{id: v, type: vlan, vlan_link: null, vlan_id: 7}}]");
         assert_eq!(converted(&nulls), Ok(("eth1".into(), vec![])));
         let named = "[{id: a, name: n, ethernet_mac_address: x}]";

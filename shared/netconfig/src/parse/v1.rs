@@ -135,7 +135,7 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
     let mut params = Map::new();
     for (key, value) in written {
         let name = key.scalar_text().unwrap_or_default();
-        // These two have checks of their own.
+        // These two keys are checked elsewhere.
         let value = match name.as_str() {
             "bridge_ports" | "bridge_stp" => Some(value.clone()),
             _ => build.option(value, &join_key(&path, &name), options::type_of(&name)),

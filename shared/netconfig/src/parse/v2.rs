@@ -181,7 +181,7 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
         let option = BRIDGE_OPTIONS.iter().find(|option| option.netplan == name)?;
         Some((option.ifupdown.to_string(), option.value_type))
     });
-    // Renderers write it in their own words, from a boolean as in version 1.
+    // A boolean, as in version 1; each renderer writes it in its own format.
     if let Some(stp) = link.params.get_mut("bridge_stp").filter(|stp| stp.as_str() != Some("")) {
         stp.value = Value::Bool(is_on(stp));
     }

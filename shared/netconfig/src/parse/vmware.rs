@@ -128,7 +128,7 @@ fn device(
                     addresses.push(Node::from(format!("{ip}/{prefix}")));
                 }
                 let gateways = get("GATEWAY").into_iter().flat_map(|g| g.split(',')).map(str::trim);
-                // The default route has one.
+                // A default route has one gateway.
                 let count = match (is_primary, has_primary) {
                     (true, _) => 1,
                     (false, true) => 0,
@@ -192,8 +192,8 @@ mod tests {
 
     const HEAD: &str = "[NIC-CONFIG]\nNICS = NIC1\n[NIC1]\nMACADDR = 00:50:56:A6:8C:08\n";
 
-    /// For an invalid gateway a route is ignored, for a mask an address, for a MAC a NIC. Conversions are compared with upstream's
-    /// in tests/formats.
+    /// An invalid gateway drops its route, an invalid mask its address, an invalid MAC its NIC. Conversions are compared with
+    /// upstream's in tests/formats.
     #[test]
     fn only_what_needs_an_invalid_value_is_ignored() {
         let head =

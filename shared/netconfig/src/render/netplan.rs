@@ -183,7 +183,7 @@ fn boolean(node: &Node) -> Node {
     }
 }
 
-/// netplan rejects the other form.
+/// Returns a MAC address with colons, because netplan rejects hyphens.
 fn mac_with_colons(mac: &str) -> Node {
     Node::from(mac.replace('-', ":"))
 }

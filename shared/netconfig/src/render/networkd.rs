@@ -335,7 +335,7 @@ fn bond(unit: &mut Sections, link: &Link) {
                 Unit::None => text,
                 Unit::Boolean => text.to_ascii_lowercase(),
                 Unit::Milliseconds if text.bytes().all(|b| b.is_ascii_digit()) => format!("{text}ms"),
-                // It has a unit already.
+                // The value includes its unit.
                 Unit::Milliseconds => text,
             },
         );

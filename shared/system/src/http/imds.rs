@@ -131,7 +131,7 @@ fn serve(client: UnixStream, imdsd: &mut Imdsd) -> io::Result<()> {
         write!(output, "HTTP/1.1 {status} systemd-imdsd\r\nContent-Length: {}\r\n\r\n", body.len())?;
         output.write_all(&body)?;
         if status == FAILED {
-            // A late response would be taken for that to the next request, which gets a connection of its own.
+            // A late response could be read as the response to the next request, so that gets a new connection.
             return Ok(());
         }
     }

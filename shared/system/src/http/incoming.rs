@@ -118,7 +118,7 @@ impl Incoming {
             None => (message::head(&mut rest)?, BodyLength::UntilClose),
         };
         message::body(&mut rest, &mut response, self.limit)?;
-        // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
+        // Not reusable if bytes follow the body (an incomplete trailer): they would be read as the next response.
         let is_whole = match length {
             BodyLength::Bytes(_) => rest.is_empty(),
             BodyLength::Chunked => message::is_end_of_chunks(rest),

@@ -185,7 +185,7 @@ impl Root {
             if links > MAX_SYMLINKS {
                 return Err(Errno::ELOOP.into());
             }
-            // The link itself: a moment later its name may belong to another one.
+            // Opens the link itself: its name may refer to another link a moment later.
             let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
             let link = openat(walk.dir()?, &*name, flags, Mode::empty())?;
             let stat = fstat(&link)?;
@@ -260,7 +260,7 @@ impl Walk {
         };
         match &self.user_link {
             Some(user_link) if user_link.user == user => {}
-            // No target can be owned by both users.
+            // The path has links of two users, and no target can be owned by both.
             Some(user_link) => return Err(user_link.refusal()),
             None => self.user_link = Some(UserLink { link: self.path(Some(name)), user }),
         }

@@ -77,7 +77,7 @@ impl ResolvedPath {
 
     /// Fails if an open file must not be changed in place.
     pub fn check(&self, file: &FileStat) -> io::Result<()> {
-        // Without privileges there are none to abuse.
+        // Other users could only abuse the privileges of root.
         if !nix::unistd::geteuid().is_root() {
             return Ok(());
         }

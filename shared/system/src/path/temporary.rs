@@ -115,7 +115,7 @@ mod tests {
             (&b".a.7.new"[..], true),
             (b".a.b.18446744073709551615.new", true),
             (b".\xff.0.new", true),
-            // No write makes these.
+            // Names that no write creates.
             (b".a.18446744073709551616.new", false),
             (b".a.007.new", false),
             (b"..7.new", false),

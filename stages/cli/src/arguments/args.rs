@@ -40,7 +40,7 @@ choices! {
     UdevAction { Add = "add", Remove = "remove", }
 }
 
-/// A value that an option names with one word of a list, which the parser has checked.
+/// A type whose values are words that the parser has checked.
 trait Choice: Sized {
     fn from_word(word: &str) -> Option<Self>;
 }
@@ -57,7 +57,7 @@ impl Choice for &'static parse::Format {
     }
 }
 
-/// The value of a field. `None` if the option has no value, which the parser prevents.
+/// Reads a field. `None` if a required option has no value; the parser prevents this.
 trait Argument: Sized {
     fn read(m: &Matches, name: &str) -> Option<Self>;
 }
@@ -129,9 +129,9 @@ arguments! {
     }
     Single {
         name: String,
-        /// Overrides the module's own.
+        /// Overrides the module's own frequency.
         frequency: Option<Frequency>,
-        /// Send the events to the handlers of `reporting:`.
+        /// Sends the events to the handlers of `reporting:`.
         report: bool,
         file: Vec<String>,
         argument: Vec<String>,
@@ -145,7 +145,7 @@ arguments! {
         instance_data: Option<String>,
         user_data: Option<String>,
         vendor_data: Option<String>,
-        /// A template, with `identify` one of [`Format`].
+        /// A template; with `--identify`, the output format.
         format: Option<String>,
         all: bool,
         list_keys: bool,
@@ -197,7 +197,7 @@ arguments! {
     }
     Schema {
         config_file: Option<String>,
-        /// `--system` does not need one.
+        /// Not needed with `--system`.
         schema_type: Option<SchemaType>,
         instance_data: Option<String>,
         system: bool,
@@ -262,7 +262,7 @@ pub enum Command {
 
 pub enum AnalyzeCommand {
     Blame,
-    /// With the format of an event.
+    /// The argument is the format of an event.
     Show(Option<String>),
     Dump,
     Boot,

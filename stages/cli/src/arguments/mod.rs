@@ -309,7 +309,7 @@ mod tests {
         let convert = |kind: &str, distro: &str, output: &str| {
             message(&format!("devel net-convert -p a -k{kind} --directory=b -D {distro} -O {output}"))
         };
-        // A row of the tables is enough.
+        // Every row of the tables is accepted as a value.
         for distro in distro::Distro::all() {
             assert_eq!(convert("yaml", distro.name, "eni"), "no error");
         }

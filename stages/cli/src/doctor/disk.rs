@@ -9,7 +9,7 @@ use super::page::Page;
 use crate::finding::Finding;
 use crate::machine::Machine;
 
-/// Less free space than this counts as none.
+/// A file system with less free space than this counts as full.
 const LITTLE: u64 = 4 << 20;
 
 pub fn section(machine: &Machine, page: &mut Page) {

@@ -29,7 +29,7 @@ const REMEDIES: [(&str, &str); 14] = [
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
-    // Of Python's cloud-init.
+    // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),
     ("runcmd", "the output of the script is in /var/log/cloud-init-output.log"),

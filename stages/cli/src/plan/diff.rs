@@ -30,7 +30,7 @@ pub fn diff<'a>(mut old: &[&'a str], mut new: &[&'a str]) -> Vec<Line<'a>> {
 }
 
 fn add_changes<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
-    // Lengths of the longest common subsequences of what is left from each pair of places.
+    // `longest[i * width + j]`: the length of the longest common subsequence of `old[i..]` and `new[j..]`.
     let width = new.len() + 1;
     let mut longest = vec![0_u32; (old.len() + 1) * width];
     for i in (0..old.len()).rev() {

@@ -46,7 +46,7 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
     }
 }
 
-/// Prints upstream's sentences, each of which has all findings of a kind.
+/// Prints upstream's messages: one for each kind, with all findings of that kind.
 fn print_sentences(result: &Validation, part: &Document, indent: &str, is_person: bool) {
     let list = |findings: Vec<String>| findings.join(", ");
     let deprecated = list(result.of_kind(FindingKind::Deprecated).map(line).collect());

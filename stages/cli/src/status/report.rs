@@ -153,7 +153,7 @@ impl Report {
             ));
         }
         if let Some(e) = broken {
-            // `--wait` must not wait for ever for a broken file.
+            // `--wait` must not wait forever because of a broken file.
             state = if state == State::Disabled { state } else { State::Done };
             detail.clone_from(&e);
             errors.push(e);

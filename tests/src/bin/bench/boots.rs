@@ -20,15 +20,15 @@ pub struct Boots {
     pub without: f64,
     pub packaged: f64,
     pub ours: f64,
-    /// With units that run a program that does nothing.
+    /// Milliseconds with units whose program does nothing.
     pub idle: f64,
     /// Sum of the cloud-* units' CPU.
     pub packaged_cpu: f64,
     pub ours_cpu: f64,
     pub idle_cpu: f64,
-    /// Of each of [`UNITS`], ours.
+    /// The times of each of our [`UNITS`].
     pub units: [Unit; 4],
-    /// The CPU of each with a program that does nothing.
+    /// The CPU time of each of them if its program does nothing.
     pub idle_units_cpu: [f64; 4],
     /// The programs that each of [`UNITS`] runs, by name: how often, and milliseconds in all.
     pub programs: [BTreeMap<String, (usize, f64)>; 4],

@@ -20,7 +20,7 @@ use tests::fail;
 
 pub struct Growth {
     pub n: usize,
-    /// Milliseconds for none, `n` and `10 n`.
+    /// Milliseconds without items, with `n` and with `10 n` items.
     pub cost: [f64; 3],
 }
 

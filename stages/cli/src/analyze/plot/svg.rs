@@ -24,7 +24,7 @@ pub struct Head {
 const ROW: usize = 20;
 /// The height above the first row: title, legend, axis.
 const TOP: usize = 92;
-/// The part of the width in percent where the time axis begins, and its length; durations are written behind the bars.
+/// The start and the length of the time axis, in percent of the width. Durations are written to the right of the bars.
 const AXIS: (f64, f64) = (31.0, 59.0);
 /// The maximum number of characters of a label, and of a string under the pointer.
 const MAX_LABEL: usize = 52;

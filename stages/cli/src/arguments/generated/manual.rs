@@ -38,7 +38,7 @@ pub fn update(page: &str) -> String {
         match kind {
             "synopsis" => text.push_str(&synopsis(&path)),
             "options" if path.len() == 1 => text.push_str(&options(path[0])),
-            // Below the paragraph of the command.
+            // Indented below the paragraph of the command.
             "options" => text.push_str(&format!(".RS\n{}.RE\n", options(path[path.len() - 1]))),
             _ => {}
         }
