@@ -25,6 +25,7 @@ mod module_list;
 mod name;
 mod net_info;
 mod network;
+mod own_step;
 mod plan;
 mod prepare;
 mod reporting;
