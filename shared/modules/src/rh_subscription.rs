@@ -6,20 +6,13 @@ use config::{FromNode, Node, Reader};
 use system::{Command, Error, Result, debug, info, warning};
 
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["fedora", "rhel"]),
-    flags: &[crate::ModuleFlag::Repeatable],
-    activation: &["rh_subscription"],
-    ..Module::of::<Keys>("rh_subscription", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("rh_subscription", Frequency::Instance, run).repeatable().on(&["fedora", "rhel"]);
 
 config::keys! {
-    struct Subscription {
+    pub struct Subscription {
         /// The user name.
         username: Option<Line>;
         /// The password.
@@ -45,7 +38,7 @@ config::keys! {
         /// The hostname of the subscription server.
         server_hostname: Option<Line>, also "server-hostname" since "25.3";
     }
-    struct Keys {
+    pub struct Keys {
         /// Register with Red Hat Subscription Manager.
         rh_subscription: Option<Subscription>, within once();
     }
@@ -70,7 +63,7 @@ impl FromNode for Org {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let wanted = fully_valid_key(context, &["rh_subscription"], Keys::read_known, |k| k.rh_subscription)?;
+    let wanted = context.fully_valid_key(|k: Keys| k.rh_subscription)?;
     let sys = context.sys;
     let Some(wanted) = wanted.filter(is_configured) else {
         debug!(sys, "rh_subscription: neither a user with a password nor an activation key is set; skipped");

@@ -9,18 +9,13 @@ use system::{Command, Error, Result, System, info, warning};
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, UserKeys};
 use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
-use crate::{Context, Frequency, Module, ModuleFlag, Section, last_failure};
+use crate::{Context, Frequency, Module, ModuleFlag, last_failure};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
-    ..Module::of::<Keys>("users_groups", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("users_groups", Frequency::Instance, run)
+    .flags(&[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin]);
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Groups to create: names, or names with members.
         groups: Option<GroupList>;
         /// Overrides for the default user.

@@ -9,44 +9,39 @@ use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
 use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["write_files"],
-    ..Module::of::<Keys>("write_files", Frequency::Instance, |context| write_files(context, false))
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("write_files", Frequency::Instance, |context| write_files(context, false))
+        .repeatable();
 
 /// write_files_deferred: the entries with `defer: true`, late in the boot.
 pub mod deferred {
     use super::*;
 
-    pub const MODULE: Module = Module {
-        flags: &[ModuleFlag::Repeatable],
-        activation: &["write_files"],
-        keys: &[Keys::KEYS],
-        ..Module::new("write_files_deferred", Frequency::Instance, |context| write_files(context, true))
-    };
+    config::keys! {
+        /// Writes the files of write_files that have `defer: true`.
+        pub struct Keys {}
+    }
 
-    /// The module in the schema and the documentation.
-    pub const DOCS: Section =
-        Section::without_keys(MODULE.name, "Writes the files of write_files that have `defer: true`.");
+    pub const MODULE: Module =
+        Module::if_set::<super::Keys>("write_files_deferred", Frequency::Instance, |context| {
+            write_files(context, true)
+        })
+        .repeatable();
 }
 
 /// The size limit of an inflated file.
 const MAX_CONTENT_SIZE: usize = 64 << 20;
 
 config::keys! {
-    struct Source {
+    pub struct Source {
         /// The URL: http, https or file.
         uri: String, within format(Format::Uri);
         /// HTTP headers of the request.
         headers: Option<Headers>;
     }
-    struct Entry {
+    pub struct Entry {
         /// The path of the file.
         path: FilePath;
         /// The contents.
@@ -64,7 +59,7 @@ config::keys! {
         /// Write the file in the final stage, after users and packages.
         defer: bool = false;
     }
-    struct Keys {
+    pub struct Keys {
         /// Files to write.
         write_files: Vec<Entry>, within min(1);
     }
@@ -76,15 +71,7 @@ struct Headers(Vec<(String, String)>);
 impl FromNode for Headers {
     const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]).doc("The value of the header."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
-        let Value::Map(map) = &node.value else {
-            return reader.type_error(node, "a map of names to strings");
-        };
-        let read = |(name, value): (&Node, &Node)| {
-            let name = name.scalar_text()?;
-            let value = reader.nested(&name, |r| String::read(value, r))?;
-            Some((name, value))
-        };
-        Some(Headers(map.iter().filter_map(read).collect()))
+        reader.named(node, "a map of names to strings").map(Headers)
     }
 }
 
@@ -169,7 +156,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
         Value::Null => &[],
         _ => {
             if !deferred {
-                reader.nested("write_files", |r| r.type_error::<()>(list, "a list of files"));
+                reader.nested("write_files", |r| r.report_type_error(list, "a list of files"));
             }
             &[]
         }
@@ -242,9 +229,7 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
         entries.iter().map(|(_, e)| absolute_path(e)).filter(|p| sys.exists(p)).collect();
     for paths in written.chunks(MAX_PATHS) {
         let fixed = ["restorecon", "--"].map(String::from);
-        if let Err(e) = sys.run(&Command::new(fixed.iter().chain(paths))) {
-            warning!(sys, "write_files: {e}");
-        }
+        or_warn!(sys, sys.run(&Command::new(fixed.iter().chain(paths))), "write_files");
     }
 }
 
