@@ -242,6 +242,13 @@ impl System {
         self.effects.borrow().iter().map(|noted| noted.effect.clone()).collect()
     }
 
+    /// Logs the error of a result, with the caller's source file. Returns whether there is none.
+    #[track_caller]
+    pub fn log_error<T>(&self, level: Level, result: Result<T>) -> bool {
+        let file = std::panic::Location::caller().file();
+        result.inspect_err(|e| self.log.record(level, file, format_args!("{e}"))).is_ok()
+    }
+
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
         &self.output
     }

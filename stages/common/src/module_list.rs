@@ -10,7 +10,7 @@ use system::{debug, info, warning};
 
 use crate::consume::{is_unconsumed, mark_own_host_keys, preserve_own_host_keys, run_mode};
 use crate::hotplug::hotplug_policy;
-use crate::reporting::own_event;
+use crate::own_step::own_event;
 use crate::status::Record;
 use crate::{Boot, FoundInstance, Mode, Single, StageName, error_prefix};
 
