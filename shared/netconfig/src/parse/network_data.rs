@@ -81,7 +81,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         } else {
             if !is_physical(link) {
                 let message = "unknown link type; treating it as physical";
-                findings.add(FindingKind::Unknown, &link.at, format!("links.{id}.type"), message);
+                findings.unknown(&link.at, format!("links.{id}.type"), message);
             }
             entry.insert("type", "physical");
             infiniband(&mut entry, link, facts);

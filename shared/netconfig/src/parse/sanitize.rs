@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use config::{FindingKind, Findings, Map, Node, Value};
+use config::{Findings, Map, Node, Value};
 
 use super::characters::{is_line_end, is_unsafe_in_files};
 use super::key_path::join_key;
@@ -148,7 +148,7 @@ impl Sanitizer {
             Some(text) if text.len() > MAX_LENGTH => "too long",
             _ => "control characters and backslashes are not allowed in a network configuration",
         };
-        self.findings.add(FindingKind::Invalid, &node.at, path, format!("{problem}; {outcome}"));
+        self.findings.invalid(&node.at, path, format!("{problem}; {outcome}"));
     }
 
     fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {
