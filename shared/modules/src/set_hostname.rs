@@ -58,7 +58,8 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
             None
         }
     };
-    if before.as_ref() == Some(&record) {
+    // After a power failure the record may have survived without the hostname.
+    if before.as_ref() == Some(&record) && !context.is_repeat {
         debug!(sys, "the hostname is unchanged");
         return Ok(());
     }

@@ -243,7 +243,8 @@ pub fn run_module(
     }
     let started_at = sys.clock().elapsed();
     sys.set_cause(module.name, module.configured_keys(context.config));
-    let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
+    let args = if entry.args.is_empty() { context.args } else { &entry.args };
+    let own = Context { args, is_repeat: before == Progress::Started, ..*context };
     let result = (module.run)(&own);
     // A failure of the machine keeps the mark of unfinished work: the next boot repeats it, if that is safe, and only
     // once.
