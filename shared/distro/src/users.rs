@@ -495,6 +495,59 @@ impl Distro {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn locks_of_an_earlier_boot_are_removed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        sys.create_dir_all("/proc/77", 0o755).unwrap();
+        let (old, new) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1), SystemTime::now());
+        for (name, text, changed, is_kept) in [
+            ("passwd", "", old, false),
+            ("group", "78\0", old, false),
+            ("shadow", "77\0", old, true),
+            ("gshadow", "", new, true),
+            ("subuid", "78", new, true),
+        ] {
+            let path = format!("/etc/{name}.lock");
+            sys.write(&path, text, WriteOptions::default()).unwrap();
+            let file = std::fs::File::options().write(true).open(top.join(&path[1..])).unwrap();
+            file.set_modified(changed).unwrap();
+            remove_stale_locks(&sys);
+            assert_eq!(sys.exists(&path), is_kept, "{name}");
+        }
+        assert_eq!(sys.log().logged_warnings().len(), 2);
+    }
+
+    #[test]
+    fn an_account_lacks_nothing_of_what_useradd_makes() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let complete = [
+            ("passwd", "a:x:5:6::/home/a:\n"),
+            ("shadow", "a:!:1::::::\n"),
+            ("group", "a:x:6:\nadm:x:4:b,a\n"),
+            ("subuid", "a:1:2\n"),
+            ("subgid", "a:1:2\n"),
+        ];
+        let user =
+            NewUser { name: "a".into(), groups: vec!["adm".into(), "none".into()], ..NewUser::default() };
+        let put = |name: &str, text: &str| {
+            sys.write(format!("/etc/{name}"), text, WriteOptions::default()).unwrap()
+        };
+        for (name, text) in complete {
+            put(name, text);
+        }
+        assert_eq!(incomplete_user(&sys, &user).as_deref(), Some("5"), "no home directory");
+        sys.create_dir_all("/home/a", 0o755).unwrap();
+        assert_eq!(incomplete_user(&sys, &user), None);
+        for (name, text) in &complete[1..] {
+            put(name, if *name == "group" { "a:x:6:\nadm:x:4:b\n" } else { "b:x\n" });
+            assert_eq!(incomplete_user(&sys, &user).as_deref(), Some("5"), "{name}");
+            put(name, text);
+        }
+    }
 
     #[test]
     fn useradd_and_adduser_get_every_option() {

@@ -95,6 +95,10 @@ mod tests {
         sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("mine\n"));
+        // A power failure may keep the record and lose the file.
+        sandbox.is_repeat = true;
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(hostname_file(&sandbox).as_deref(), Some("web\n"));
         sandbox.config = crate::tests::sandbox::yaml("hostname: other");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("other\n"));

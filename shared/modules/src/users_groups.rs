@@ -40,11 +40,6 @@ fn run(context: &Context<'_>) -> Result<()> {
     if context.is_repeat {
         distro::complete_groups(context.sys);
     }
-    context.sys.set_cause_key("groups");
-    for group in &accounts.groups {
-        let result = context.distro.create_group(context.sys, &group.name, &group.members);
-        failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
-    }
     let mut creator = UserCreator {
         context,
         default: accounts.default_user().map(|u| u.name.as_str()),
@@ -55,6 +50,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     if let Err(e) = creator.record_new(&accounts.users) {
         warning!(context.sys, "{e}");
+    }
+    context.sys.set_cause_key("groups");
+    for group in &accounts.groups {
+        let result = context.distro.create_group(context.sys, &group.name, &group.members);
+        failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
     }
     for user in &accounts.users {
         creator.set_cause(user);
@@ -161,7 +161,10 @@ impl<'a> UserCreator<'a> {
             return Ok(());
         }
         let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
-        sys.write(path, text, WriteOptions::secret().durable()).map(drop)
+        sys.write(path, text, WriteOptions::secret().durable())?;
+        // Before the account files, which useradd flushes.
+        sys.flush_directory(&layout.instance(""))?;
+        sys.flush_directory(&layout.instance_semaphores())
     }
 
     fn create(&mut self, user: &'a User) -> Result<()> {

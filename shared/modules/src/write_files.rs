@@ -381,6 +381,23 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupted_boot_does_not_append_twice() {
+        for (old, expected) in [
+            ("a\n", "a\nnew\n"),
+            ("a\nnew\n", "a\nnew\n"),
+            ("a\nnew\nlater\n", "a\nnew\nlater\n"),
+            ("a\n\0\0\0\0", "a\nnew\n"),
+            ("", "new\n"),
+        ] {
+            let mut sandbox = Sandbox::new(r#"write_files: [{path: /f, append: true, content: "new\n"}]"#);
+            sandbox.is_repeat = true;
+            sandbox.sys.write("/f", old, WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file("/f").0, expected, "{old:?}");
+        }
+    }
+
+    #[test]
     fn every_encoding_is_decoded() {
         // "hi" with a line break, its gzip, and the base64 of both.
         let gz = "H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=";

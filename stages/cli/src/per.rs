@@ -79,6 +79,10 @@ pub fn run(words: &[String]) -> ExitCode {
             127
         }
     };
+    // The command is not repeated once the semaphore exists.
+    if let Err(e) = sys.flush_file_systems(&directory) {
+        eprintln!("{e}");
+    }
     let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
     if let Err(e) = sys.write(&marker, text, WriteOptions::default()) {
         return fail(&e.to_string());

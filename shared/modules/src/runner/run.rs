@@ -439,13 +439,15 @@ mod tests {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
-        for name in ["config-runcmd", "config-scripts_user"] {
+        for name in ["config-runcmd", "config-scripts_user", "config-scripts_per_instance"] {
             mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
         sys.write(layout.runcmd_script(), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script exists; as it is unknown whether it ran, it does not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
+        // Without a script there is nothing to run twice.
+        assert_eq!(run(&sandbox, &["scripts_per_instance"], RunMode::Full), [ModuleResult::Done]);
         assert!(sys.exists(layout.runcmd_script()));
         let logged_warnings = sandbox.logged_warnings();
         assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");

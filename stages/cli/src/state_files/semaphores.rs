@@ -1,4 +1,4 @@
-//! Checks semaphores: empty and unreadable ones, files of other programs, and work that began and did not end.
+//! Checks semaphores: unreadable ones, files of other programs, and work that began and did not end.
 
 use state::Frequency;
 
@@ -29,15 +29,8 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
                 continue;
             }
             let Some(text) = checked.read(sys.read_head(&path, 256)) else { continue };
-            if text.is_empty() {
-                checked.add(
-                    Finding::warning(
-                        &path,
-                        "incomplete: empty, as after a power cut; the work counts as done",
-                    )
-                    .remedy("remove it if the work is to run again at the next boot"),
-                );
-            } else if !is_semaphore(&text) {
+            // One that a power failure has emptied is reported below.
+            if !text.is_empty() && !text.contains(&0) && !is_semaphore(&text) {
                 checked.add(Finding::note(&path, "not a semaphore of cloud-init; the work counts as done"));
             }
         }
@@ -48,7 +41,7 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
             _ => layout.instance(&format!("sem/{name}")),
         };
         checked.add(
-            Finding::warning(path, "this work began and did not end")
+            Finding::warning(path, "this work began and did not end, or may be lost after a power failure")
                 .remedy("the next boot repeats it if that is safe, and reports it otherwise"),
         );
     }
