@@ -178,6 +178,7 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> PasswordPlan {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (Some(keys), invalid) = context.read_keys_and_findings::<Keys>() else { return Ok(()) };
+    distro::remove_stale_locks(sys);
     let argument = context.first_arg();
     let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
     let chpasswd = keys.chpasswd;

@@ -25,6 +25,17 @@ impl System {
         }
         failed
     }
+
+    /// Flushes the names in a directory: file systems such as Btrfs write what another program flushes ahead of them.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be opened or flushed.
+    pub fn flush_directory(&self, path: &str) -> Result<()> {
+        if !self.is_live() || self.is_dry_run() {
+            return Ok(());
+        }
+        File::open(path).and_then(|directory| directory.sync_all()).context(format_args!("flushing {path}"))
+    }
 }
 
 /// Returns a path on each file system to flush: that of `/`, that of `directory`, and each on a device that is mounted for

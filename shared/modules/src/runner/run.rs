@@ -241,7 +241,8 @@ pub fn run_module(
     }
     let started_at = sys.clock().elapsed();
     sys.set_cause(module.name, module.configured_keys(context.config));
-    let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
+    let args = if entry.args.is_empty() { context.args } else { &entry.args };
+    let own = Context { args, is_repeat: before == Progress::Started, ..*context };
     let result = (module.run)(&own);
     // A failure of the machine keeps the mark of unfinished work: the next boot repeats it, if that is safe, and only
     // once.
@@ -427,13 +428,15 @@ mod tests {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
-        for name in ["config-runcmd", "config-scripts_user"] {
+        for name in ["config-runcmd", "config-scripts_user", "config-scripts_per_instance"] {
             mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
         sys.write(layout.runcmd_script(), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script exists; as it is unknown whether it ran, it does not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
+        // Without a script there is nothing to run twice.
+        assert_eq!(run(&sandbox, &["scripts_per_instance"], RunMode::Full), [ModuleResult::Done]);
         assert!(sys.exists(layout.runcmd_script()));
         let logged_warnings = sandbox.logged_warnings();
         assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
