@@ -1,7 +1,7 @@
 //! Converts `users`, `user` and `groups`, in all their forms, to groups with members and users with their keys; the
 //! distribution's default user is one of them. Reads and writes no files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, RequiredKeys, STR, Type, key, list, map_of, reference,
@@ -12,6 +12,7 @@ use crate::Context;
 use crate::accounts::user_keys::{
     GROUP_NAME, NameList, USER_NAME, UserKeys, UserName, is_valid_name, split_commas,
 };
+use crate::values::named::Named;
 
 /// A group and its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,29 +143,6 @@ impl FromNode for UserList {
     }
 }
 
-/// Entries in the order in which they are first mentioned, with an index, because there may be thousands.
-struct Named<T> {
-    entries: Vec<(String, T)>,
-    index: BTreeMap<String, usize>,
-}
-
-impl<T> Named<T> {
-    fn new() -> Named<T> {
-        Named { entries: Vec::new(), index: BTreeMap::new() }
-    }
-
-    /// Adds an entry, or merges it into the existing one of that name.
-    fn put(&mut self, name: &str, new: T, merge: impl FnOnce(&mut T, T)) {
-        match self.index.get(name).and_then(|at| self.entries.get_mut(*at)) {
-            Some((_, old)) => merge(old, new),
-            None => {
-                self.index.insert(name.to_string(), self.entries.len());
-                self.entries.push((name.to_string(), new));
-            }
-        }
-    }
-}
-
 /// Returns the map of a group without members whose name was written at `node`.
 fn one_group(name: String, node: &Node) -> Map {
     let name = Node { value: Value::Str(name), at: node.at.clone() };
@@ -172,8 +150,7 @@ fn one_group(name: String, node: &Node) -> Map {
 }
 
 fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
-    let mut groups = Named::new();
-    let mut put = |name: &str, members: Vec<String>| groups.put(name, members, Vec::extend);
+    let mut groups: Named<Vec<String>> = Named::default();
     let mut map = |map: &Map, reader: &mut Reader| {
         for (key, members) in map.iter() {
             let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
@@ -181,7 +158,7 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
                 continue;
             };
             if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
-                put(&name, members.0);
+                groups.entry(&name).extend(members.0);
             }
         }
     };
@@ -248,7 +225,7 @@ fn valid_keys(map: &Map) -> Map {
 
 /// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
 fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
-    let mut users = Named::new();
+    let mut users = Named::default();
     match &node.value {
         Value::Null => {
             reader.type_error::<()>(node, "a list of users");
@@ -300,7 +277,8 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
 fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, reader: &mut Reader) {
     let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
         if is_valid_name(name) {
-            users.put(name, map, |old, map| *old = merge_missing([&*old, &map]));
+            let user = users.entry(name);
+            *user = merge_missing([&*user, &map]);
         } else {
             reader.type_error::<()>(at, USER_NAME);
         }
