@@ -31,5 +31,5 @@ pub use timezone::TimezoneMethod;
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
     NewUser, adduser_argvs, complete_groups, incomplete_user, is_ubuntu_core, locked_users,
-    remove_stale_locks, shadow_password, useradd_argv,
+    remove_stale_locks, useradd_argv,
 };

@@ -1,6 +1,7 @@
 //! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Pure functions build the command
 //! lines; a password, hashed or not, is passed to a program on its standard input only.
 
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -206,9 +207,9 @@ fn set_expiry(sys: &System, user: &NewUser) -> Result<()> {
     }
 }
 
-/// Returns the password field of shadow(5).
-pub fn shadow_password<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.split(':').next())
+/// Returns the password field of a file such as shadow(5); `None` also if the file cannot be read.
+fn shadow_password(sys: &System, path: &str, name: &str) -> Option<String> {
+    Some(sys.account_line(path, name)?.split(':').nth(1)?.to_string())
 }
 
 /// Returns the users whose passwords are locked, by shadow(5).
@@ -316,12 +317,13 @@ impl Distro {
             run(sys, to_strings(&["addgroup", name]))?;
         }
         sys.simulate_group(name);
+        let present: BTreeSet<String> = existing.into_iter().flat_map(|group| group.members).collect();
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: user {member} does not exist; not added");
                 continue;
             }
-            if existing.as_ref().is_some_and(|group| group.members.contains(member)) {
+            if present.contains(member) {
                 debug!(sys, "{member} is already in group {name}");
                 continue;
             }
@@ -412,8 +414,7 @@ impl Distro {
     /// Fails if passwd(1) or usermod(8) fails.
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
         // useradd creates accounts without a password, which is locked already: usually no program needs to run.
-        let shadow = sys.read_text(SHADOW).unwrap_or_default();
-        if shadow_password(&shadow, name).is_some_and(|field| field.starts_with('!')) {
+        if shadow_password(sys, SHADOW, name).is_some_and(|field| field.starts_with('!')) {
             debug!(sys, "the password of {name} is already locked");
             return Ok(());
         }
@@ -478,17 +479,15 @@ impl Distro {
 
     /// Returns whether shadow(5) has this hash for the user, locked or not.
     pub fn has_password_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
-        let shadow = sys.read_text(SHADOW).unwrap_or_default();
-        shadow_password(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
+        shadow_password(sys, SHADOW, name).is_some_and(|field| field.trim_start_matches('!') == hash)
     }
 
     /// Returns whether the user has no password in shadow(5): an empty field, locked or not. If that is unknown, the
     /// result is `false`.
     pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
-        ["/var/lib/extrausers/shadow", SHADOW].iter().any(|path| {
-            sys.read_text(path)
-                .is_ok_and(|text| matches!(shadow_password(&text, name), Some("" | "!" | "!!")))
-        })
+        ["/var/lib/extrausers/shadow", SHADOW]
+            .iter()
+            .any(|path| matches!(shadow_password(sys, path, name).as_deref(), Some("" | "!" | "!!")))
     }
 }
 
@@ -598,12 +597,18 @@ mod tests {
 
     #[test]
     fn shadow_has_passwords_and_locks() {
-        let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4";
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4\nab:x:5";
+        sys.write(SHADOW, text, WriteOptions::default()).unwrap();
         for (name, field) in
             [("root", Some("*")), ("ab", Some("!")), ("a", Some("")), ("last", Some("$y$x")), ("b", None)]
         {
-            assert_eq!(shadow_password(text, name), field);
+            assert_eq!(shadow_password(&sys, SHADOW, name).as_deref(), field);
         }
+        // Of the same size.
+        sys.write(SHADOW, text.replace('*', "x"), WriteOptions::default()).unwrap();
+        assert_eq!(shadow_password(&sys, SHADOW, "root").as_deref(), Some("x"));
         assert_eq!(locked_users("root:*:1:::::\nab:!:2:\na::!3:\nlast:!$y$x:4"), ["ab", "last"]);
     }
 }

@@ -1,5 +1,7 @@
 //! set_passwords: sets users' passwords, their expiry, and whether the SSH server accepts passwords.
 
+use std::collections::BTreeSet;
+
 use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
@@ -205,6 +207,7 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     for user in &random {
         plan.plain.push((user.clone(), random_password(sys)?));
     }
+    let random: BTreeSet<String> = random.into_iter().collect();
     for (passwords, hashed) in [(&mut plan.plain, false), (&mut plan.hashed, true)] {
         errors.extend(set_in_bulk(context, passwords, hashed));
     }

@@ -40,19 +40,18 @@ fn run(context: &Context<'_>) -> Result<()> {
     if users.is_empty() {
         return Ok(());
     }
-    // Both are read once, because there may be many users.
-    let (accounts, settings) = (sys.users(), authorized_keys::KeysFileSettings::read(sys)?);
+    // Once, because there may be many users.
+    let settings = authorized_keys::KeysFileSettings::read(sys)?;
     for user in users {
         if user.keys.system || user.keys.no_create_home {
             debug!(sys, "{} is configured without a home directory; no fingerprints", user.name);
             continue;
         }
-        let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
-        let Some(account) = account else {
+        let Some(account) = sys.user(&user.name).filter(|account| !account.home.is_empty()) else {
             debug!(sys, "{} has no account or no home directory; no fingerprints", user.name);
             continue;
         };
-        match authorized_keys::find_keys_file(sys, &settings, account) {
+        match authorized_keys::find_keys_file(sys, &settings, &account) {
             Ok(found) => {
                 let text = found.text();
                 let entries: Vec<AuthorizedKey> =
