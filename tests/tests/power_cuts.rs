@@ -159,6 +159,42 @@ fn next_boot_after_a_power_cut_lacks_nothing() {
     cut(EXT4, true, 0, cuts);
 }
 
+/// The login waits for the first two stages, and a boot with nothing due for no disk at all.
+#[test]
+fn only_a_first_boot_flushes_and_only_late() {
+    if !scratch::is_root("only_a_first_boot_flushes_and_only_late") {
+        return;
+    }
+    let calls = |machine: &Sandbox, stage: &str| {
+        let trace = std::fs::read_to_string(machine.root.join(format!("srv/{stage}"))).unwrap_or_default();
+        trace.lines().filter(|line| line.contains("sync")).map(Into::into).collect::<Vec<String>>()
+    };
+    let mut machine = Sandbox::with_user_data("flushes", USER_DATA).live();
+    for unit in ["cloud-init-network", "cloud-config"] {
+        let link = format!("/etc/systemd/system/cloud-init.target.wants/{unit}.service");
+        std::fs::create_dir_all(machine.path(&link).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/null", machine.path(&link)).unwrap();
+    }
+    for stage in tests::STAGES {
+        let trace = machine.path(&format!("/srv/{stage}"));
+        let words = format!("strace -qq -y -e trace=fsync,fdatasync,syncfs,sync -o {}", trace.display());
+        machine = machine.wrap(stage, &words);
+    }
+    let boot = machine.boot();
+    assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
+    let count =
+        |stage: &str, call: &str| calls(&machine, stage).iter().filter(|line| line.starts_with(call)).count();
+    let flushes = tests::STAGES.map(|stage| (count(stage, "syncfs"), count(stage, "f")));
+    eprintln!("syncfs, and fsync or fdatasync, of each stage: {flushes:?}");
+    assert_eq!((flushes[0].0, flushes[1].0), (0, 0));
+    assert!(flushes[2].0 > 0 && flushes[3].0 > 0, "{flushes:?}");
+    let boot = machine.boot();
+    assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
+    for stage in tests::STAGES {
+        assert_eq!(calls(&machine, stage), [""; 0], "{stage}");
+    }
+}
+
 #[test]
 #[ignore = "hundreds of boots: make slow"]
 fn power_may_be_cut_at_any_write() {
