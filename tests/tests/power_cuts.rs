@@ -131,13 +131,17 @@ fn sound(recording: &Recording) -> Contents {
     contents
 }
 
-/// Cuts a boot at `count` points, one half with the unflushed writes in any combination.
+/// Cuts a boot at `count` points.
 fn cut(kind: FileSystem, noise: bool, then: u64, count: usize) {
     let recording = Recording::of_first_boot(kind, USER_DATA, noise, Duration::from_secs(then));
-    let sound = sound(&recording);
+    cut_recorded(&recording, kind, &sound(&recording), count);
+}
+
+/// Cuts a recorded boot at `count` points, one half with the unflushed writes in any combination.
+fn cut_recorded(recording: &Recording, kind: FileSystem, sound: &Contents, count: usize) {
     let points = (1..=count).map(|n| (n * recording.len() / count, (n % 2 == 0).then_some(n as u64)));
     let begun = std::time::Instant::now();
-    let wrong = check(&recording, points, &sound);
+    let wrong = check(recording, points, sound);
     eprintln!(
         "{}, {}: {count} cuts of {} writes and {} flushes, {:?}",
         kind.mkfs,
@@ -207,6 +211,13 @@ fn power_may_be_cut_at_any_write() {
         if wanted.is_empty() || wanted == name {
             cut(kind, true, 0, cuts);
             cut(kind, false, 60, cuts);
+            // Twice in a row.
+            let first = Recording::of_first_boot(kind, USER_DATA, true, Duration::ZERO);
+            let sound = sound(&first);
+            for n in 1..=cuts.div_ceil(20) {
+                let second = first.of_next_boot(n * first.len() * 20 / cuts / 21, true);
+                cut_recorded(&second, kind, &sound, 10);
+            }
         }
     }
 }
