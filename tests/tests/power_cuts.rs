@@ -131,13 +131,17 @@ fn sound(recording: &Recording) -> Contents {
     contents
 }
 
-/// Cuts a boot at `count` points, one half with the unflushed writes in any combination.
+/// Cuts a boot at `count` points.
 fn cut(kind: FileSystem, noise: bool, then: u64, count: usize) {
     let recording = Recording::of_first_boot(kind, USER_DATA, noise, Duration::from_secs(then));
-    let sound = sound(&recording);
+    cut_recorded(&recording, kind, &sound(&recording), count);
+}
+
+/// Cuts a recorded boot at `count` points, one half with the unflushed writes in any combination.
+fn cut_recorded(recording: &Recording, kind: FileSystem, sound: &Contents, count: usize) {
     let points = (1..=count).map(|n| (n * recording.len() / count, (n % 2 == 0).then_some(n as u64)));
     let begun = std::time::Instant::now();
-    let wrong = check(&recording, points, &sound);
+    let wrong = check(recording, points, sound);
     eprintln!(
         "{}, {}: {count} cuts of {} writes and {} flushes, {:?}",
         kind.mkfs,
@@ -159,6 +163,42 @@ fn next_boot_after_a_power_cut_lacks_nothing() {
     cut(EXT4, true, 0, cuts);
 }
 
+/// The login waits for the first two stages, and a boot with nothing due for no disk at all.
+#[test]
+fn only_a_first_boot_flushes_and_only_late() {
+    if !scratch::is_root("only_a_first_boot_flushes_and_only_late") {
+        return;
+    }
+    let calls = |machine: &Sandbox, stage: &str| {
+        let trace = std::fs::read_to_string(machine.root.join(format!("srv/{stage}"))).unwrap_or_default();
+        trace.lines().filter(|line| line.contains("sync")).map(Into::into).collect::<Vec<String>>()
+    };
+    let mut machine = Sandbox::with_user_data("flushes", USER_DATA).live();
+    for unit in ["cloud-init-network", "cloud-config"] {
+        let link = format!("/etc/systemd/system/cloud-init.target.wants/{unit}.service");
+        std::fs::create_dir_all(machine.path(&link).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/null", machine.path(&link)).unwrap();
+    }
+    for stage in tests::STAGES {
+        let trace = machine.path(&format!("/srv/{stage}"));
+        let words = format!("strace -qq -y -e trace=fsync,fdatasync,syncfs,sync -o {}", trace.display());
+        machine = machine.wrap(stage, &words);
+    }
+    let boot = machine.boot();
+    assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
+    let count =
+        |stage: &str, call: &str| calls(&machine, stage).iter().filter(|line| line.starts_with(call)).count();
+    let flushes = tests::STAGES.map(|stage| (count(stage, "syncfs"), count(stage, "f")));
+    eprintln!("syncfs, and fsync or fdatasync, of each stage: {flushes:?}");
+    assert_eq!((flushes[0].0, flushes[1].0), (0, 0));
+    assert!(flushes[2].0 > 0 && flushes[3].0 > 0, "{flushes:?}");
+    let boot = machine.boot();
+    assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
+    for stage in tests::STAGES {
+        assert_eq!(calls(&machine, stage), [""; 0], "{stage}");
+    }
+}
+
 #[test]
 #[ignore = "hundreds of boots: make slow"]
 fn power_may_be_cut_at_any_write() {
@@ -171,6 +211,13 @@ fn power_may_be_cut_at_any_write() {
         if wanted.is_empty() || wanted == name {
             cut(kind, true, 0, cuts);
             cut(kind, false, 60, cuts);
+            // Twice in a row.
+            let first = Recording::of_first_boot(kind, USER_DATA, true, Duration::ZERO);
+            let sound = sound(&first);
+            for n in 1..=cuts.div_ceil(20) {
+                let second = first.of_next_boot(n * first.len() * 20 / cuts / 21, true);
+                cut_recorded(&second, kind, &sound, 10);
+            }
         }
     }
 }

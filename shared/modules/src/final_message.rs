@@ -36,7 +36,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.print(text);
     debug!(sys, "{text}");
 
-    // Whoever waits for the file may switch the machine off.
+    // Programs wait for the file, and may then switch the machine off.
     if let Err(e) = state::confirm_ended(sys, context.layout) {
         warning!(sys, "{e}");
     }

@@ -208,8 +208,8 @@ pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
     failed
 }
 
-/// Does the same as [`confirm`] if any work ended in this boot, and flushes the semaphores as well. Called before somebody is
-/// told that the work is done.
+/// Does the same as [`confirm`] if any work ended in this boot, and flushes the semaphores as well. Called before the work is
+/// reported as done.
 ///
 /// # Errors
 /// As for [`confirm`].
