@@ -6,20 +6,15 @@ use system::{Result, debug, warning};
 
 use crate::accounts::authorized_keys::{self, AuthorizedKey};
 use crate::accounts::users::Accounts;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("ssh_authkey_fingerprints", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::of::<Keys>("ssh_authkey_fingerprints", Frequency::Instance, run).repeatable();
 
 const PREFIX: &str = "ci-info: ";
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Do not print fingerprints of authorized keys to the console.
         no_ssh_fingerprints: bool = false;
         /// The hash of fingerprints: md5, sha1, sha224, sha256, sha384, sha512, sha512_224 or sha512_256.
@@ -29,7 +24,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     if keys.no_ssh_fingerprints {
         debug!(sys, "no_ssh_fingerprints is set; fingerprints are not printed");
         return Ok(());
@@ -45,19 +40,18 @@ fn run(context: &Context<'_>) -> Result<()> {
     if users.is_empty() {
         return Ok(());
     }
-    // Both are read once, because there may be many users.
-    let (accounts, settings) = (sys.users(), authorized_keys::KeysFileSettings::read(sys)?);
+    // Once, because there may be many users.
+    let settings = authorized_keys::KeysFileSettings::read(sys)?;
     for user in users {
         if user.keys.system || user.keys.no_create_home {
             debug!(sys, "{} is configured without a home directory; no fingerprints", user.name);
             continue;
         }
-        let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
-        let Some(account) = account else {
+        let Some(account) = sys.user(&user.name).filter(|account| !account.home.is_empty()) else {
             debug!(sys, "{} has no account or no home directory; no fingerprints", user.name);
             continue;
         };
-        match authorized_keys::find_keys_file(sys, &settings, account) {
+        match authorized_keys::find_keys_file(sys, &settings, &account) {
             Ok(found) => {
                 let text = found.text();
                 let entries: Vec<AuthorizedKey> =

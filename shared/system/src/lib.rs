@@ -187,6 +187,7 @@ pub struct System {
     activities: activity::Activities,
     locked_service: http::LockedService,
     dmidecode: RefCell<dmi::Dmidecode>,
+    account_files: RefCell<account::AccountFiles>,
 }
 
 impl System {
@@ -209,6 +210,7 @@ impl System {
             activities: activity::Activities::default(),
             locked_service: http::LockedService::default(),
             dmidecode: RefCell::default(),
+            account_files: RefCell::default(),
         }
     }
 

@@ -235,11 +235,11 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
         return record.configure_stored_reporting(boot, instance);
     }
     let result = (|| {
+        let mut files = boot.sys.write_group();
         if found.is_new {
             // Before the instance is recorded: after a power cut the next boot must still apply the network.
-            state::mark_network_due(&boot.sys, &boot.layout, &instance.id)?;
+            state::mark_network_due(&mut files, &boot.layout, &instance.id)?;
         }
-        let mut files = boot.sys.write_group();
         let recorded = instancify(&mut files, &boot.layout, instance)
             .and_then(|_| instance.store_in(&mut files, &boot.layout));
         // Files that were written are kept, also after an error.

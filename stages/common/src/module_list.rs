@@ -116,6 +116,7 @@ pub(crate) fn context<'a>(boot: &'a Boot, instance: &'a Instance) -> Context<'a>
         system_info: boot.settings.get("system_info").unwrap_or(&boot.settings.merged),
         args: &[],
         script_timeout: config::Timeout::Script.of([&boot.settings.merged]),
+        is_repeat: false,
         hotplug: HotplugPolicy::default(),
     }
 }

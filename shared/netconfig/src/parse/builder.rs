@@ -47,7 +47,7 @@ impl Builder {
     }
 
     pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
-        self.parsed.findings.add(FindingKind::Invalid, &node.at, key, message);
+        self.parsed.findings.invalid(&node.at, key, message);
     }
 
     pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {

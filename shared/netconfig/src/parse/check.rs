@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{FindingKind, Position};
+use config::Position;
 
 use crate::model::{Link, LinkKind};
 
@@ -46,7 +46,7 @@ fn check_names(build: &mut Builder) {
     }
     for (id, message) in twice {
         let at = position(build, &id);
-        build.parsed.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
+        build.parsed.findings.invalid(&at, format!("network.{id}"), message);
     }
 }
 
@@ -87,7 +87,7 @@ fn check_members(build: &mut Builder) {
     }
     for (id, message) in problems {
         let at = position(build, &id);
-        build.parsed.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
+        build.parsed.findings.invalid(&at, format!("network.{id}"), message);
     }
 }
 
@@ -138,7 +138,7 @@ fn break_cycles(build: &mut Builder) {
         let message = format!("dependency cycle through {}", member.id);
         let key = format!("network.{id}");
         build.discard_at(&at, &key, format!("{message}; ignoring that dependency"));
-        build.parsed.cycles.add(FindingKind::Invalid, &at, key, message);
+        build.parsed.cycles.invalid(&at, key, message);
         let link = &mut build.parsed.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {

@@ -283,23 +283,20 @@ impl<'v> Interpreter<'v> {
                 self.slice(&of, bounds)?
             }
             Expr::Function(name, args) => {
-                let call_args = self.eval_args(args)?;
-                self.function(name, call_args)?
+                let args = self.eval_args(args)?;
+                self.function(name, args)?
             }
             Expr::Method(of, name, args) => {
-                let of = self.eval(of)?;
-                let call_args = self.eval_args(args)?;
-                self.method(&of, name, call_args)?
+                let (of, args) = (self.eval(of)?, self.eval_args(args)?);
+                self.method(&of, name, args)?
             }
             Expr::Filter(of, name, args) => {
-                let of = self.eval(of)?;
-                let call_args = self.eval_args(args)?;
-                self.filter(name, of, call_args)?
+                let (of, args) = (self.eval(of)?, self.eval_args(args)?);
+                self.filter(name, of, args)?
             }
             Expr::Test(of, name, args) => {
-                let of = self.eval(of)?;
-                let call_args = self.eval_args(args)?;
-                Val::Bool(self.test(name, &of, call_args)?)
+                let (of, args) = (self.eval(of)?, self.eval_args(args)?);
+                Val::Bool(self.test(name, &of, args)?)
             }
             Expr::Not(of) => Val::Bool(!self.eval(of)?.is_true()),
             Expr::Negative(of) => self.eval(of)?.negative()?,
