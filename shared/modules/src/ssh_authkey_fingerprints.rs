@@ -2,7 +2,7 @@
 
 use encoding::sha::{self, Sha1, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use encoding::{base64, md5};
-use system::{Result, debug, warning};
+use system::{Result, debug, single_line, warning};
 
 use crate::accounts::authorized_keys::{self, AuthorizedKey};
 use crate::accounts::users::Accounts;
@@ -100,10 +100,10 @@ fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> S
     if entries.is_empty() {
         return format!("{PREFIX}no authorized SSH keys fingerprints found for user {user}.\n");
     }
-    let or_dash = |text: &str| if text.is_empty() { "-".to_string() } else { printable(text) };
+    let or_dash = |text: &str| if text.is_empty() { "-".to_string() } else { single_line(text).into_owned() };
     let mut rows = vec![[
         "Keytype".into(),
-        format!("Fingerprint ({})", printable(hash)),
+        format!("Fingerprint ({})", single_line(hash)),
         "Options".into(),
         "Comment".into(),
     ]];
@@ -117,11 +117,6 @@ fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> S
     let padding = width.saturating_sub(title.chars().count());
     let title = format!("{}{title}{}", "+".repeat(padding / 2), "+".repeat(padding - padding / 2));
     std::iter::once(title).chain(table).map(|line| format!("{PREFIX}{line}\n")).collect()
-}
-
-/// Returns a comment without control characters: it is a user's text, and a terminal would interpret it.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Returns rows in a frame, the first one as a header; cells are centred in their columns.

@@ -3,7 +3,7 @@
 
 use config::schema::DefaultValue::Bool;
 use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
-use config::{FromNode, Node, Reader};
+use config::{FromNode, Node, Reader, join_key};
 use serde_json::{Value, json};
 use system::{Command, Error, Result, debug, error, warning};
 
@@ -162,13 +162,17 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let settings = pro.config.clone().unwrap_or_default();
     for (name, _) in settings.0.iter().filter(|(name, _)| !PROXIES.contains(&name.as_str())) {
-        warning!(sys, "ubuntu_pro.config.{name}: unknown setting; passed to the client as it is");
+        warning!(
+            sys,
+            "{}: unknown setting; passed to the client as it is",
+            join_key("ubuntu_pro.config", name)
+        );
     }
     for name in names[1..].iter().filter(|name| is_set(names[0]) && is_set(name)) {
         warning!(sys, "Ignoring deprecated key {name} and preferring ubuntu_pro config");
     }
-    if let Some(service) = pro.enable.iter().chain(&pro.enable_beta).find(|s| !is_service(s)) {
-        return Err(Error::new(format!("ubuntu_pro.enable: expected names of services, found {service:?}")));
+    if !pro.enable.iter().chain(&pro.enable_beta).all(|name| is_service(name)) {
+        return Err(Error::new("ubuntu_pro.enable: expected names of services, found another string"));
     }
     if sys.which("pro").is_none() {
         package_sources::install_names(context, &["ubuntu-advantage-tools".into()])?;

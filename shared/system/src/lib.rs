@@ -105,7 +105,7 @@ pub use http::{Exchange, KeptConnection, PendingLookup, Request, Response, redac
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};
-pub use log::{Level, Log, single_line};
+pub use log::{Level, Log, is_unprintable, printable, single_line};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};
 pub use plan_dir::PlanDir;

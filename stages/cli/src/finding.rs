@@ -1,6 +1,7 @@
 //! A finding of `doctor` or `state check`: the place, the problem, and what to do about it.
 
 use serde_json::{Value, json};
+use system::single_line;
 
 /// The severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,20 +66,16 @@ impl Finding {
     }
 
     pub fn text(&self) -> String {
-        let mut text = format!("{:<8} {}: {}\n", self.severity.as_str(), self.place, self.problem);
+        let (place, problem) = (single_line(&self.place), single_line(&self.problem));
+        let mut text = format!("{:<8} {place}: {problem}\n", self.severity.as_str());
         if !self.remedy.is_empty() {
-            text += &format!("{:<8} -> {}\n", "", self.remedy);
+            text += &format!("{:<8} -> {}\n", "", single_line(&self.remedy));
         }
-        printable(&text)
+        text
     }
 }
 
 /// Returns whether a finding is an error or a warning.
 pub fn has_problem<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> bool {
     findings.into_iter().any(|finding| finding.severity != Severity::Note)
-}
-
-/// Replaces control characters, which files of a broken machine may contain, except for line breaks.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

@@ -40,7 +40,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     };
     if !args.list_keys {
         match &value.value {
-            Value::Str(text) => println!("{text}"),
+            Value::Str(text) => std::println!("{text}"),
             _ => print!("{}", config::json::to_text(value, 1)),
         }
         return ExitCode::SUCCESS;
@@ -53,7 +53,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     let mut keys: Vec<&str> = map.iter().filter_map(|(key, _)| key.as_str()).collect();
     sort::sort(&mut keys);
     for key in keys {
-        println!("{key}");
+        println!("{}", system::single_line(key));
     }
     ExitCode::SUCCESS
 }
@@ -87,7 +87,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
             if rendered.text.is_empty() {
                 return ExitCode::FAILURE;
             }
-            println!("{}", rendered.text);
+            std::println!("{}", rendered.text);
             ExitCode::SUCCESS
         }
         Err(e) => {

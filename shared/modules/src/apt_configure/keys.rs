@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use config::shown_name;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::Context;
@@ -49,7 +50,7 @@ impl Key<'_> {
                 None => {
                     let expected =
                         "expected an OpenPGP public key in ASCII armor; what it signs is not trusted";
-                    warning!(context.sys, "apt: key of {}: {expected}", stem(name));
+                    warning!(context.sys, "apt: key of {}: {expected}", shown_name(stem(name)));
                     return Ok(Some((NO_KEY.into(), Change::Unchanged)));
                 }
             },

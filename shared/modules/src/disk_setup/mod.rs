@@ -15,6 +15,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use config::join_key;
 use system::{Result, debug, info, warning};
 
 use self::keys::{Keys, Layout};
@@ -48,7 +49,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut overwritable = Vec::new();
     let mut partitioned = Vec::new();
     for (name, disk) in &disks {
-        let place = format!("disk_setup.{name}");
+        let place = join_key("disk_setup", name);
         let (Some(disk), false) = (disk, invalid.contains(&place)) else {
             warning!(sys, "{place}: invalid; this disk is not changed");
             continue;

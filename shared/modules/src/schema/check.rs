@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use config::{Finding, FindingKind, Findings, Map, Node, Position, Value, did_you_mean};
+use config::{
+    Finding, FindingKind, Findings, Map, Node, Position, Value, did_you_mean, push_key, unknown_key,
+};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -26,7 +28,7 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
                 let known = fields.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
                 let message = match where_key_belongs(&name) {
                     Some(place) => format!("not a key of cloud-config; {place}"),
-                    None => unknown_key_message(&name, known),
+                    None => unknown_key(&name, known),
                 };
                 validator.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
             }
@@ -47,7 +49,7 @@ pub fn check_network(root: &Node) -> Findings {
             for (key, _) in root.as_map().into_iter().flat_map(Map::iter) {
                 let name = key.scalar_text().unwrap_or_default();
                 if name != "network" {
-                    let message = unknown_key_message(&name, ["network"].into_iter());
+                    let message = unknown_key(&name, ["network"]);
                     validator.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
                 }
             }
@@ -56,13 +58,6 @@ pub fn check_network(root: &Node) -> Findings {
         None => validator.check_version(root),
     }
     validator.into_findings()
-}
-
-fn unknown_key_message<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match did_you_mean(name, known) {
-        Some(near) => format!("unknown key; did you mean '{near}'?"),
-        None => "unknown key".to_string(),
-    }
 }
 
 struct Validator {
@@ -91,10 +86,7 @@ impl Validator {
 
     fn nested(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
         let old = self.path.len();
-        if old > 0 && !name.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
+        push_key(&mut self.path, name);
         act(self);
         self.path.truncate(old);
     }
@@ -314,7 +306,7 @@ impl Validator {
                         Some(format) => format!("unknown key; expected {}", format.description()),
                         None => {
                             let known = keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
-                            unknown_key_message(&name, known)
+                            unknown_key(&name, known)
                         }
                     };
                     self.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));

@@ -67,6 +67,8 @@ fn analyze(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) ->
                 .ok_or_else(|| format!("{}: no start of a stage or step", files.infile))?
         }
     };
+    let is_picture = matches!(command, AnalyzeCommand::Plot);
+    let text = if is_picture { text.into() } else { system::printable(&text) };
     write(&files.outfile, &text)
 }
 

@@ -71,7 +71,7 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    println!("{}", message(&parts));
+    std::println!("{}", message(&parts));
     ExitCode::SUCCESS
 }
 

@@ -10,7 +10,7 @@ use crate::machine::Machine;
 pub fn run(machine: &Machine, args: &Render) -> ExitCode {
     match rendered(machine, args) {
         Ok(text) => {
-            print!("{text}");
+            std::print!("{text}");
             ExitCode::SUCCESS
         }
         Err(message) => {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use state::Layout;
-use system::System;
+use system::{System, single_line};
 
 use super::diff::{Line, diff};
 
@@ -40,10 +40,7 @@ impl PlanView<'_> {
                 effect["diff"] = lines.into();
             }
         }
-        let mut text =
-            serde_json::to_string_pretty(&json!({"version": 1, "stages": reports})).unwrap_or_default();
-        text.push('\n');
-        text
+        state::json_text(&json!({"version": 1, "stages": reports}), 2)
     }
 
     /// Returns the effects as text, in order, each below the step and the key that cause it.
@@ -65,10 +62,10 @@ impl PlanView<'_> {
                 }
                 let cause = cause(effect);
                 if cause != heading {
-                    let _ = writeln!(text, "  {cause}");
+                    let _ = writeln!(text, "  {}", single_line(&cause));
                     heading = cause;
                 }
-                let _ = writeln!(text, "    {}", self.line(effect));
+                let _ = writeln!(text, "    {}", single_line(&self.line(effect)));
                 if field("do") == "write" && last.get(field("path")) == Some(&this) {
                     for line in self.diff_lines(field("path")).into_iter().flatten() {
                         let _ = writeln!(text, "      {line}");
@@ -82,7 +79,7 @@ impl PlanView<'_> {
                 );
             }
             for (word, message) in messages(report) {
-                let _ = writeln!(text, "  {word}: {message}");
+                let _ = writeln!(text, "  {word}: {}", single_line(message));
             }
         }
         text

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
-use system::System;
+use system::{System, single_line};
 
 use super::diff::{Line, diff};
 use super::show::{PlanView, cause, messages};
@@ -36,16 +36,12 @@ impl PlanView<'_> {
             for effect in report["effects"].as_array().into_iter().flatten() {
                 let is_state = self.is_state(effect["path"].as_str().unwrap_or_default());
                 if !is_state && !matches!(effect["do"].as_str(), Some("write")) {
-                    let _ = writeln!(
-                        text,
-                        "# {stage}: {}: {}",
-                        cause(effect),
-                        self.line(effect).replace('\n', "\n# ")
-                    );
+                    let what = format!("{stage}: {}: {}", cause(effect), self.line(effect));
+                    let _ = writeln!(text, "# {}", single_line(&what));
                 }
             }
             for (word, message) in messages(report) {
-                let _ = writeln!(text, "# {stage}: {word}: {}", message.replace('\n', "\n# "));
+                let _ = writeln!(text, "# {stage}: {word}: {}", single_line(message));
             }
         }
         text

@@ -9,6 +9,8 @@ mod semaphores;
 
 use std::process::ExitCode;
 
+use system::single_line;
+
 use crate::arguments::Format;
 use crate::finding::has_problem;
 use crate::machine::Machine;
@@ -33,11 +35,11 @@ pub fn show(machine: &Machine, format: Format) -> ExitCode {
         for (finding, repair) in &checked.findings {
             print!("{}", finding.text());
             if let Some(repair) = repair {
-                println!("{:<8} -> state repair: {}", "", repair.describe());
+                println!("{:<8} -> state repair: {}", "", single_line(&repair.describe()));
             }
         }
         for what in &checked.unread {
-            println!("{:<8} {what}", "unread");
+            println!("{:<8} {}", "unread", single_line(what));
         }
         if checked.findings.is_empty() && checked.unread.is_empty() {
             println!("the state is consistent");
@@ -71,6 +73,7 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
             continue;
         };
         let what = repair.describe();
+        let what = single_line(&what);
         match if is_plan { Ok(()) } else { repair.apply(machine) } {
             Ok(()) => {
                 println!("{:<8} {what} ({})", if is_plan { "would" } else { "repaired" }, finding.problem)
@@ -82,7 +85,7 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
         }
     }
     for what in &checked.unread {
-        println!("{:<8} {what}", "unread");
+        println!("{:<8} {}", "unread", single_line(what));
     }
     if checked.findings.is_empty() && !is_left {
         println!("nothing to repair");
