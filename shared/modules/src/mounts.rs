@@ -2,7 +2,7 @@
 
 use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
-use system::{Command, Result, System, WriteOptions, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, mounted_at, warning};
 
 use crate::disks::data_loss_notice;
 use crate::disks::device_aliases::Aliases;
@@ -10,7 +10,6 @@ use crate::disks::fstab::{
     DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
 };
 use crate::disks::metadata_devices::MetadataDevices;
-use crate::disks::mountinfo::{mounted_at, read_mountinfo};
 use crate::disks::swap::{self, Swap};
 use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
@@ -222,7 +221,7 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
     if let Err(e) = &swapped {
         warning!(sys, "mounts: {e}");
     }
-    let have = read_mountinfo(sys)?;
+    let have = sys.mounts()?;
     let points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
     let missing: Vec<&str> = points.filter(|p| mounted_at(&have, p).is_none()).collect();
     if !changed && missing.is_empty() {

@@ -3,9 +3,10 @@
 
 use system::{Command, Error, Result, System, debug};
 
-use crate::{Context, Frequency, Module, Section};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
-pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run);
+pub const MODULE: Module =
+    Module { flags: &[ModuleFlag::Repeatable], ..Module::new("reset_rmc", Frequency::Instance, run) };
 
 /// The module in the documentation.
 pub const DOCS: Section =

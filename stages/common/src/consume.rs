@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use config::{Findings, Node};
 use modules::{KEEP_HOST_KEYS, RunMode};
-use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
+use state::{Blobs, Cached, Frequency, Instance, Progress, acquire, progress};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
 use userdata::{Consumed, Data, Options, RawData, Source, forget_includes, store};
 
@@ -81,7 +81,7 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
     // Includes are fetched while it is stored.
     measure(boot, || Source::ALL.map(|source| (source.name(), raw.of(source).raw())).into());
     let stored = store(&boot.sys, &dirs, &raw);
-    let first = !has_run(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance);
+    let first = !has_consumed(boot);
     // The settings without vendor-data, which must not decide whether vendor-data is used.
     let options = Options {
         config: &boot.settings.system,
@@ -105,13 +105,17 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
     consumed
 }
 
+fn has_consumed(boot: &Boot) -> bool {
+    progress(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance) == Progress::Finished
+}
+
 /// Returns whether the instance's user-data is not consumed yet.
 pub(crate) fn is_unconsumed(boot: &Boot, found: &FoundInstance) -> bool {
     if boot.layout.is_unlinked() {
         // The datasource None without a boot has no user-data to wait for.
         return false;
     }
-    found.is_unrecorded || !has_run(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance)
+    found.is_unrecorded || !has_consumed(boot)
 }
 
 /// Returns which modules of the lists run.

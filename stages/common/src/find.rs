@@ -7,7 +7,7 @@ use system::{Step, StepResult, WriteOptions, debug, info, warning};
 
 use crate::events::Events;
 use crate::status::Record;
-use crate::{Boot, StageName, network, settings, without_search};
+use crate::{Boot, StageName, settings, without_search};
 
 /// The instance of this boot.
 pub struct FoundInstance {
@@ -292,7 +292,7 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
     let result = (|| {
         if found.is_new {
             // Before the instance is recorded: after a power cut the next boot must still apply the network.
-            boot.sys.write(network::due_marker(boot, instance), "", WriteOptions::default().durable())?;
+            state::mark_network_due(&boot.sys, &boot.layout, &instance.id)?;
         }
         let mut files = boot.sys.write_group();
         let recorded = instancify(&mut files, &boot.layout, instance)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use state::{Cached, Instance, Status};
 use system::{debug, error, info};
 
+use crate::stage::confirm;
 use crate::{Boot, StageName, error_prefix, logging};
 
 /// The time that the stage's programs have to end; systemd gives the stage 90 seconds.
@@ -43,6 +44,7 @@ pub(crate) fn record(boot: &Boot, signal: &str) -> ExitCode {
     }
     ephemeral::roll_back_stale(sys, &layout.run(ephemeral::JOURNAL_DIR));
     modules::finish_interrupted(sys, layout);
+    confirm(boot);
     debug!(sys, "finish: {}: FAIL: running stage {}", stage.event_name(), stage.status_key());
     let mut status = Status::read(sys, layout);
     let mut record = status.get(stage.status_key());

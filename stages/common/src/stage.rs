@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use system::{System, debug, info, warning};
 
 use crate::args::{self, Task};
-use crate::status::Record;
+use crate::status::{Record, is_unit_enabled};
 use crate::{Boot, StageName, interrupted, kernel_url, log_findings, logging, plan, undecided};
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, and records the result. The exit code is the
@@ -96,6 +96,15 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     if let Err(e) = sys.restore_selinux_labels() {
         warning!(sys, "SELinux labels: {e}");
     }
+    // Logins wait for the first two stages, so that a stage leaves this to its successor.
+    let next = match boot.stage {
+        StageName::Local => Some("cloud-init-network.service"),
+        StageName::Network => Some("cloud-config.service"),
+        StageName::Config | StageName::Final => None,
+    };
+    if !next.is_some_and(|unit| is_unit_enabled(boot, unit)) {
+        confirm(boot);
+    }
     record.end_reporting(boot);
     sys.hide_activities();
     if let Err(e) = sys.flush_output() {
@@ -111,4 +120,11 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
         return ExitCode::FAILURE;
     }
     record.exit_code()
+}
+
+/// Confirms the work of this and earlier stages, before the status says that it is done.
+pub(crate) fn confirm(boot: &Boot) {
+    if let Err(e) = state::confirm_ended(&boot.sys, &boot.layout) {
+        warning!(boot.sys, "{e}; the next boot repeats what may be lost after a power failure");
+    }
 }

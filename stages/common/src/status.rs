@@ -198,7 +198,7 @@ fn remove_stale_temporaries(boot: &Boot) {
 }
 
 /// Returns whether a unit is started at boot.
-fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
+pub(crate) fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
     let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{unit}");
     let masked = boot.sys.read_link(format!("/etc/systemd/system/{unit}"));
     boot.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")

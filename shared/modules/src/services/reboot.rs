@@ -14,7 +14,8 @@ pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Resul
     let sys = context.sys;
     // The module is complete; the reboot must not make it run again.
     let name = format!("config-{}", module.name);
-    if let Err(e) = state::mark_finished(sys, context.layout, &name, module.frequency) {
+    let finished = state::mark_finished(sys, context.layout, &name, module.frequency);
+    if let Err(e) = finished.and_then(|()| state::confirm(sys, context.layout)) {
         system::debug!(sys, "{e}");
     }
     sys.run(&Command::new(command))?;

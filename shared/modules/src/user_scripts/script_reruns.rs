@@ -19,6 +19,7 @@ pub fn run(context: &Context<'_>, module: &Module, scripts: &[String]) -> Result
         // First: a script that is interrupted must not run twice.
         let semaphore = exit_codes::semaphore(module, script);
         let ran = state::release(context.sys, context.layout, &semaphore, module.frequency)
+            .and_then(|()| state::confirm(context.sys, context.layout))
             .and_then(|()| run_script(context, module, script, &prefix));
         if let Err(e) = ran {
             warning!(context.sys, "{e}");
