@@ -107,7 +107,7 @@ pub use http::{Exchange, KeptConnection, PendingLookup, Request, Response, redac
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};
-pub use log::{Level, Log, single_line};
+pub use log::{Level, Log, is_unprintable, printable, single_line};
 pub use mountinfo::{MountInfo, mounted_at};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};

@@ -1,7 +1,7 @@
 //! The findings of `doctor` and `state check`: the place, the problem, and what to do about it.
 
 use serde_json::{Value, json};
-use system::Result;
+use system::{Result, single_line};
 
 use crate::state_files::Repair;
 
@@ -54,11 +54,12 @@ impl Finding {
     }
 
     pub fn text(&self) -> String {
-        let mut text = format!("{:<8} {}: {}\n", self.severity.as_str(), self.place, self.problem);
+        let (place, problem) = (single_line(&self.place), single_line(&self.problem));
+        let mut text = format!("{:<8} {place}: {problem}\n", self.severity.as_str());
         if !self.remedy.is_empty() {
-            text += &format!("{:<8} -> {}\n", "", self.remedy);
+            text += &format!("{:<8} -> {}\n", "", single_line(&self.remedy));
         }
-        printable(&text)
+        text
     }
 }
 
@@ -115,9 +116,4 @@ impl Findings {
     pub fn has_problem(&self) -> bool {
         self.all.iter().any(Finding::is_problem)
     }
-}
-
-/// Replaces control characters, which files of a broken machine may contain, except for line breaks.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

@@ -1,6 +1,9 @@
 //! The commands of an operator: `cloud-init`, and by their names `cloud-id` and `cloud-init-per`. Stages are separate
 //! programs, which this one starts.
 
+#[macro_use]
+mod terminal;
+
 mod analyze;
 mod ancestors;
 mod arguments;
