@@ -40,6 +40,7 @@ pub struct Recording {
 
 /// A machine on a disk, which is unmounted and removed when dropped.
 pub struct OnDisk {
+    image: PathBuf,
     root: PathBuf,
     /// The machine.
     pub machine: Sandbox,
@@ -51,13 +52,19 @@ impl OnDisk {
             run("mount", &["-o", &format!("loop,{}", kind.options), &text(image), &text(root)]);
         };
         let machine = Sandbox::on_disk("power", mount).live().before("on", "mount -t tmpfs tmpfs $root/run");
-        OnDisk { root: machine.root.clone(), machine }
+        OnDisk { image: image.into(), root: machine.root.clone(), machine }
     }
 }
 
 impl Drop for OnDisk {
     fn drop(&mut self) {
         unmount(&self.root);
+        // The namespaces of the machine's programs keep the file system until they are gone.
+        let is_attached = || !run("losetup", &["-j", &text(&self.image)]).is_empty();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while is_attached() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
@@ -136,6 +143,7 @@ impl Recording {
     }
 
     fn write_image(&self, image: &Path, cut: usize, seed: Option<u64>) {
+        let _ = std::fs::remove_file(image);
         run("cp", &["--sparse=always", &text(&self.dir.join("image")), &text(image)]);
         let file = File::options().write(true).open(image).unwrap_or_else(|e| fail(&e.to_string()));
         let writes = &self.writes[..cut];

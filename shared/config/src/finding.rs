@@ -85,6 +85,12 @@ impl Findings {
         self.0.extend(other.0);
     }
 
+    /// Returns whether the value of a key, or one below it, is invalid.
+    pub fn has_invalid(&self, key: &str) -> bool {
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+        self.of_kind(FindingKind::Invalid).any(|f| f.key.strip_prefix(key).is_some_and(is_below))
+    }
+
     /// Returns the findings of one kind.
     pub fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
         self.0.iter().filter(move |f| f.kind == kind)

@@ -21,7 +21,7 @@ pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean};
 pub use ini::Ini;
-pub use keys::{Alias, FromNode, Key, KeyStruct, enum_text, table_len, table_with_aliases};
+pub use keys::{Alias, FromNode, Key, KeyStruct, count_fields, enum_text, join_fields};
 pub use map::Map;
 pub use node::{Node, Position, Value};
 pub use read::{ByteString, Reader};

@@ -9,27 +9,21 @@ use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 use crate::hostname;
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
+use crate::values::named::Named;
 use crate::values::text_values::{AnyMap, Line, Word};
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["puppet"],
-    ..Module::of::<Keys>("puppet", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("puppet", Frequency::Instance, run).repeatable();
 
 /// Names of the package and of the service, in order of preference.
 const NAMES: [&str; 2] = ["puppet-agent", "puppet"];
 
 config::string_enum! {
-    enum InstallType { Packages = "packages", Aio = "aio" }
+    pub enum InstallType { Packages = "packages", Aio = "aio" }
 }
 
 config::keys! {
-    struct Puppet {
+    pub struct Puppet {
         /// Install Puppet.
         install: bool = true;
         /// The version to install.
@@ -64,7 +58,7 @@ config::keys! {
             key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
         ])];
     }
-    struct Keys {
+    pub struct Keys {
         /// Install, configure and run the Puppet agent.
         puppet: Option<Puppet>;
     }
@@ -103,31 +97,22 @@ impl FromNode for Conf {
     ])];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
-        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of sections") };
+        let map = reader.map(node, "a map of sections")?;
         let mut conf = Conf::default();
-        for (name, value) in map.iter() {
-            let section = name.scalar_text().unwrap_or_default();
-            reader.nested(&section, |reader| {
-                if section == "ca_cert" {
-                    conf.ca_cert = String::read(value, reader);
-                    return;
-                }
-                let Value::Map(settings) = &value.value else {
-                    reader.type_error::<()>(value, "a map of settings");
-                    return;
-                };
-                if read_name(name, reader).is_none() {
-                    return;
-                }
-                for (key, value) in settings.iter() {
-                    reader.nested(&key.scalar_text().unwrap_or_default(), |reader| {
-                        let Some(key) = read_name(key, reader) else { return };
-                        let value = Line::read(value, reader);
-                        conf.settings.extend(value.map(|text| (section.clone(), key.to_lowercase(), text.0)));
-                    });
-                }
-            });
-        }
+        reader.entries(map.iter(), |section, name, value, reader| {
+            if section == "ca_cert" {
+                conf.ca_cert = String::read(value, reader);
+                return;
+            }
+            let Some(settings) = reader.map(value, "a map of settings") else { return };
+            if read_name(name, reader).is_none() {
+                return;
+            }
+            let read = |_: &str, key: &Node, value: &Node, reader: &mut Reader| {
+                Some((section.into(), read_name(key, reader)?.to_lowercase(), Line::read(value, reader)?.0))
+            };
+            conf.settings.extend(reader.entries(settings.iter(), read).into_iter().flatten());
+        });
         Some(conf)
     }
 }
@@ -142,9 +127,7 @@ fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(puppet) = valid_key(context, "puppet", Keys::read_known, |keys| keys.puppet)? else {
-        return Ok(());
-    };
+    let Some(puppet) = context.valid_key(|k: Keys| k.puppet)? else { return Ok(()) };
     let sys = context.sys;
     let (program, owner) = match puppet.install_type {
         InstallType::Packages => ("puppet", "puppet"),
@@ -254,7 +237,7 @@ fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
             "certname" => value.replace("%f", &names.fqdn).replace("%i", &context.instance.id).to_lowercase(),
             _ => value.clone(),
         };
-        set(&mut sections, section, key, &value);
+        *sections.entry(section).entry(key) = value;
     }
     let text = render(&sections);
     // An unchanged file must not replace the copy of the original one.
@@ -265,42 +248,28 @@ fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
     sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
-type Sections = Vec<(String, Vec<(String, String)>)>;
+type Sections = Named<Named<String>>;
 
 /// Parses puppet.conf. Comments and invalid lines are omitted.
 fn parse(text: &str) -> Sections {
-    let mut sections = Sections::new();
+    let mut sections = Sections::default();
+    let mut section = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            if !sections.iter().any(|(other, _)| other == name) {
-                sections.push((name.into(), Vec::new()));
-            }
-        } else if let (Some(at), Some((section, _))) = (line.find(['=', ':']), sections.last()) {
-            let (key, value) = (line[..at].trim().to_lowercase(), line[at + 1..].trim().to_string());
-            let section = section.clone();
-            set(&mut sections, &section, &key, &value);
+            section = Some(name);
+            sections.entry(name);
+        } else if let (Some(at), Some(section)) = (line.find(['=', ':']), section) {
+            *sections.entry(section).entry(&line[..at].trim().to_lowercase()) = line[at + 1..].trim().into();
         }
     }
     sections
 }
 
-fn set(sections: &mut Sections, section: &str, key: &str, value: &str) {
-    let at = sections.iter().position(|(name, _)| name == section).unwrap_or_else(|| {
-        sections.push((section.into(), Vec::new()));
-        sections.len() - 1
-    });
-    let Some((_, settings)) = sections.get_mut(at) else { return };
-    match settings.iter_mut().find(|(other, _)| other == key) {
-        Some((_, old)) => *old = value.into(),
-        None => settings.push((key.into(), value.into())),
-    }
-}
-
 fn render(sections: &Sections) -> String {
     let mut out = String::new();
-    for (name, settings) in sections {
+    for (name, settings) in &sections.entries {
         out.push_str(&format!("[{name}]\n"));
-        settings.iter().for_each(|(key, value)| out.push_str(&format!("{key} = {value}\n")));
+        settings.entries.iter().for_each(|(key, value)| out.push_str(&format!("{key} = {value}\n")));
         out.push('\n');
     }
     out

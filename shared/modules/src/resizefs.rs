@@ -8,16 +8,12 @@ use system::{
 };
 
 use crate::disks::block_device::{find_block_device, mount_device};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module =
-    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("resizefs", Frequency::Always, run) };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("resizefs", Frequency::Always, run).repeatable();
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Grow the root file system to fill its partition; `noblock` does so in the background.
         resize_rootfs: Resize = true;
     }
@@ -49,8 +45,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let wanted = match context.args.first() {
         Some(arg) => Resize::read(arg, &mut Reader::new()),
         None => {
-            let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
-            keys.map(|k| k.resize_rootfs).filter(|_| !invalid.contains("resize_rootfs"))
+            let (keys, invalid) = context.read_keys_and_findings::<Keys>();
+            keys.map(|k| k.resize_rootfs).filter(|_| !invalid.has_invalid("resize_rootfs"))
         }
     };
     let Some(wanted) = wanted else {

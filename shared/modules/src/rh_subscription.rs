@@ -1,25 +1,20 @@
 //! rh_subscription: registers the machine with Red Hat's subscription manager, unless it is registered, and sets its
 //! pools, repositories and release.
 
+use std::collections::BTreeSet;
+
 use config::schema::{Deprecation, INT, STR, Type};
 use config::{FromNode, Node, Reader};
 use system::{Command, Error, Result, debug, info, warning};
 
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["fedora", "rhel"]),
-    flags: &[crate::ModuleFlag::Repeatable],
-    activation: &["rh_subscription"],
-    ..Module::of::<Keys>("rh_subscription", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("rh_subscription", Frequency::Instance, run).repeatable().on(&["fedora", "rhel"]);
 
 config::keys! {
-    struct Subscription {
+    pub struct Subscription {
         /// The user name.
         username: Option<Line>;
         /// The password.
@@ -45,7 +40,7 @@ config::keys! {
         /// The hostname of the subscription server.
         server_hostname: Option<Line>, also "server-hostname" since "25.3";
     }
-    struct Keys {
+    pub struct Keys {
         /// Register with Red Hat Subscription Manager.
         rh_subscription: Option<Subscription>, within once();
     }
@@ -70,7 +65,7 @@ impl FromNode for Org {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let wanted = fully_valid_key(context, &["rh_subscription"], Keys::read_known, |k| k.rh_subscription)?;
+    let wanted = context.fully_valid_key(|k: Keys| k.rh_subscription)?;
     let sys = context.sys;
     let Some(wanted) = wanted.filter(is_configured) else {
         debug!(sys, "rh_subscription: neither a user with a password nor an activation key is set; skipped");
@@ -157,10 +152,11 @@ fn register(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
 fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {
     let list = |kind: &str| manager(context, &["list", kind, "--pool-only"]);
     let (available, consumed) = (list("--available")?, list("--consumed")?);
-    let has = |text: &str, pool: &str| text.lines().any(|line| line.trim() == pool);
+    let [available, consumed] =
+        [&available, &consumed].map(|text| text.lines().map(str::trim).collect::<BTreeSet<_>>());
     let mut options = Vec::new();
     for Line(pool) in wanted {
-        if has(&available, pool) && !has(&consumed, pool) {
+        if available.contains(&**pool) && !consumed.contains(&**pool) {
             options.push(format!("--pool={pool}"));
         } else {
             warning!(context.sys, "rh_subscription.add_pool: pool {pool} is not available");
@@ -174,7 +170,7 @@ fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {
 }
 
 fn update_repositories(context: &Context<'_>, enable: &[Line], disable: &[Line]) -> Result<()> {
-    let list = |kind: &str| -> Result<Vec<String>> {
+    let list = |kind: &str| -> Result<BTreeSet<String>> {
         let text = manager(context, &["repos", kind])?;
         let id = |line: &str| line.split_once("Repo ID:").map(|(_, id)| id.trim().to_string());
         Ok(text.lines().filter_map(id).collect())

@@ -6,7 +6,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use system::{Result, System, WriteOptions};
+use system::{Result, System, WriteGroup, WriteOptions};
 
 use crate::Layout;
 use crate::instance::is_pickle;
@@ -119,14 +119,15 @@ pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency)
 }
 
 /// Records that the network configuration of a new instance is to be written, so that a later stage or the next boot does it if
-/// this one is interrupted. Called before the instance is known.
+/// this one is interrupted. In the group of the files that make the instance known, before these.
 ///
 /// # Errors
 /// Fails if the file cannot be written.
-pub fn mark_network_due(sys: &System, layout: &Layout, id: &str) -> Result<()> {
-    sys.remove(end_record(layout, NETWORK_IS_DUE))?;
+pub fn mark_network_due(files: &mut WriteGroup<'_>, layout: &Layout, id: &str) -> Result<()> {
+    files.system().remove(end_record(layout, NETWORK_IS_DUE))?;
     let path = format!("{}/{NETWORK_IS_DUE}", layout.instance_dir(id));
-    sys.write(path, "", WriteOptions::default()).map(drop)
+    // An empty file would not be flushed.
+    files.write(path, &b"due\n"[..], WriteOptions::default().durable())
 }
 
 /// Returns whether the network configuration of a new instance is still to be written.
@@ -207,8 +208,8 @@ pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
     failed
 }
 
-/// Does the same as [`confirm`] if any work ended in this boot, and flushes the semaphores as well. Called before somebody is
-/// told that the work is done.
+/// Does the same as [`confirm`] if any work ended in this boot, and flushes the semaphores as well. Called before the work is
+/// reported as done.
 ///
 /// # Errors
 /// As for [`confirm`].

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
-use crate::{MountInfo, Result, ResultExt, System};
+use crate::{MountInfo, Result, ResultExt, System, debug};
 
 impl System {
     /// Flushes (syncfs(2)) the file systems of `/` and of `directory`, and the other local ones that are mounted for
@@ -18,12 +18,26 @@ impl System {
         let _wait = self.begin_wait("the disks to store what was written");
         let known = self.read_text("/proc/filesystems").unwrap_or_default();
         let mounts = self.mounts().unwrap_or_default();
-        let mut failed = Ok(());
-        for path in local_file_systems(&mounts, &known, directory) {
-            let flushed = File::open(&path).and_then(|file| Ok(rustix::fs::syncfs(file)?));
+        let (begun, mut failed) = (self.clock().elapsed(), Ok(()));
+        let paths = local_file_systems(&mounts, &known, directory);
+        for path in &paths {
+            let flushed = File::open(path).and_then(|file| Ok(rustix::fs::syncfs(file)?));
             failed = failed.and(flushed.context(format_args!("flushing the file system of {path}")));
         }
+        let seconds = (self.clock().elapsed() - begun).as_secs_f64();
+        debug!(self, "Flushing {} file systems took {seconds:.3} seconds", paths.len());
         failed
+    }
+
+    /// Flushes the names in a directory: file systems such as Btrfs write what another program flushes ahead of them.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be opened or flushed.
+    pub fn flush_directory(&self, path: &str) -> Result<()> {
+        if !self.is_live() || self.is_dry_run() {
+            return Ok(());
+        }
+        File::open(path).and_then(|directory| directory.sync_all()).context(format_args!("flushing {path}"))
     }
 }
 

@@ -81,6 +81,10 @@ fn run_once(sys: &System, frequency: &str, name: &str, command: &[String]) -> Re
             127
         }
     };
+    // The command is not repeated once the semaphore exists.
+    if let Err(e) = sys.flush_file_systems(&directory) {
+        eprintln!("{e}");
+    }
     let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
     sys.write(&marker, text, WriteOptions::default())?;
     Ok(code)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::Context;
+use crate::or_warn;
 
 /// Keys that all sources trust.
 const TRUSTED: &str = "/etc/apt/trusted.gpg.d";
@@ -121,9 +122,8 @@ fn fetch(context: &Context<'_>, id: &str, server: &str) -> Result<Vec<u8>> {
     let key = received.and_then(|_| sys.run(&gpg(&["gpg", "--export", id])));
     // gpg started an agent and dirmngr, which would outlive the directory.
     let stopped = sys.run(&gpg(&["gpgconf", "--kill", "all"]));
-    for error in [stopped.err(), sys.remove_dir_all(&home).err()].into_iter().flatten() {
-        warning!(sys, "{error}");
-    }
+    or_warn!(sys, stopped);
+    or_warn!(sys, sys.remove_dir_all(&home));
     let key = key?.stdout;
     if key.is_empty() && !sys.is_dry_run() {
         return Err(Error::new(format!("the key server has no key {id}")));

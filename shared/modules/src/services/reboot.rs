@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use system::{Command, Error, Result};
 
-use crate::{Context, Module};
+use crate::{Context, Module, or_debug};
 
 /// Requests a reboot and waits for it: the remaining steps of the stage belong to the next boot.
 ///
@@ -15,9 +15,7 @@ pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Resul
     // The module is complete; the reboot must not make it run again.
     let name = format!("config-{}", module.name);
     let finished = state::mark_finished(sys, context.layout, &name, module.frequency);
-    if let Err(e) = finished.and_then(|()| state::confirm(sys, context.layout)) {
-        system::debug!(sys, "{e}");
-    }
+    or_debug!(sys, finished.and_then(|()| state::confirm(sys, context.layout)));
     sys.run(&Command::new(command))?;
     // A dry run and another root do not reboot.
     if sys.is_dry_run() || !sys.is_live() {

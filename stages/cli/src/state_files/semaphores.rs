@@ -1,4 +1,4 @@
-//! Checks semaphores: empty and unreadable ones, files of other programs, and work that began and did not end.
+//! Checks semaphores: unreadable ones, files of other programs, and work that began and did not end.
 
 use state::Frequency;
 
@@ -26,10 +26,8 @@ pub fn check(machine: &Machine, checked: &mut Findings) {
                 continue;
             }
             let Some(text) = checked.read(sys.read_head(&path, 256)) else { continue };
-            if text.is_empty() {
-                let problem = "incomplete: empty, as after a power cut; the work counts as done";
-                checked.warning(&path, problem, "remove it if the work is to run again at the next boot");
-            } else if !is_semaphore(&text) {
+            // One that a power failure has emptied is reported below.
+            if !text.is_empty() && !text.contains(&0) && !is_semaphore(&text) {
                 checked.note(&path, "not a semaphore of cloud-init; the work counts as done");
             }
         }
@@ -40,7 +38,8 @@ pub fn check(machine: &Machine, checked: &mut Findings) {
             _ => layout.instance(&format!("sem/{name}")),
         };
         let remedy = "the next boot repeats it if that is safe, and reports it otherwise";
-        checked.warning(path, "this work began and did not end", remedy);
+        let problem = "this work began and did not end, or may be lost after a power failure";
+        checked.warning(path, problem, remedy);
     }
 }
 
