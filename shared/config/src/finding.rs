@@ -55,6 +55,16 @@ impl Findings {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
     }
 
+    /// Adds a finding about an invalid value.
+    pub fn invalid(&mut self, at: &Position, key: impl Into<String>, message: impl Into<String>) {
+        self.add(FindingKind::Invalid, at, key, message);
+    }
+
+    /// Adds a finding about a part that is not known.
+    pub fn unknown(&mut self, at: &Position, key: impl Into<String>, message: impl Into<String>) {
+        self.add(FindingKind::Unknown, at, key, message);
+    }
+
     /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.0.push(finding);
@@ -73,6 +83,12 @@ impl Findings {
     /// Appends other findings.
     pub fn extend(&mut self, other: Findings) {
         self.0.extend(other.0);
+    }
+
+    /// Returns whether the value of a key, or one below it, is invalid.
+    pub fn has_invalid(&self, key: &str) -> bool {
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+        self.of_kind(FindingKind::Invalid).any(|f| f.key.strip_prefix(key).is_some_and(is_below))
     }
 
     /// Returns the findings of one kind.

@@ -18,6 +18,13 @@ pub struct Key {
     pub deprecated: Option<&'static Deprecation>,
 }
 
+impl Key {
+    /// Returns the key in all spellings.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().map(|alias| alias.name))
+    }
+}
+
 /// Another spelling of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alias {
@@ -32,21 +39,19 @@ pub struct Alias {
 pub trait FromNode: Sized {
     /// The types that are documented for a value. The reader may accept more.
     const SCHEMA: &'static [Type];
-    /// Whether a key of this type must be set, unless it has a default.
-    const REQUIRED: bool = true;
+    /// Returns the value of a key that is not set. Without it, a key of this type must be set, unless it has a default.
+    const ABSENT: Option<fn() -> Self> = None;
     /// Reads a value. An invalid one adds a finding to the reader and gives `None`.
     fn read(node: &Node, reader: &mut Reader) -> Option<Self>;
-    /// Returns the value of a key that is not set, for a type that is not required.
-    fn absent() -> Option<Self> {
-        None
-    }
 }
 
 /// A struct that [`keys!`](crate::keys) declares.
 pub trait KeyStruct: FromNode {
+    /// The description of the struct.
+    const ABOUT: &'static str;
     /// The keys, for the reader.
     const KEYS: &'static [Key];
-    /// The keys, for checks, documentation and schema.
+    /// The keys, for checks, documentation and schema; deprecated spellings follow their key.
     const TABLE: &'static [Field];
     /// Reads the keys of this struct and ignores all others.
     fn read_known(node: &Node, reader: &mut Reader) -> Option<Self>;
@@ -70,37 +75,28 @@ pub fn enum_text(node: &Node) -> Option<String> {
     }
 }
 
-/// Part of [`keys!`](crate::keys): returns the number of keys and deprecated spellings.
+/// Part of [`keys!`](crate::keys): returns the number of fields in groups.
 #[doc(hidden)]
-pub const fn table_len(fields: &[Field], keys: &[Key]) -> usize {
-    let (mut count, mut i) = (fields.len(), 0);
-    while i < fields.len() {
-        let mut alias = 0;
-        while alias < keys[i].aliases.len() {
-            count += !keys[i].aliases[alias].deprecated.since.is_empty() as usize;
-            alias += 1;
-        }
+pub const fn count_fields(groups: &[&[Field]]) -> usize {
+    let (mut count, mut i) = (0, 0);
+    while i < groups.len() {
+        count += groups[i].len();
         i += 1;
     }
     count
 }
 
-/// Part of [`keys!`](crate::keys): returns the keys, each followed by its deprecated spellings.
+/// Part of [`keys!`](crate::keys): returns the fields of groups in one array.
 #[doc(hidden)]
-pub const fn table_with_aliases<const N: usize>(fields: &[Field], keys: &'static [Key]) -> [Field; N] {
-    let mut all = [fields[0]; N];
+pub const fn join_fields<const N: usize>(groups: &[&[Field]]) -> [Field; N] {
+    let mut all = [schema::key("", &[]); N];
     let (mut next, mut i) = (0, 0);
-    while i < fields.len() {
-        all[next] = fields[i];
-        next += 1;
-        let mut alias = 0;
-        while alias < keys[i].aliases.len() {
-            let spelling = &keys[i].aliases[alias];
-            if !spelling.deprecated.since.is_empty() {
-                all[next] = schema::key(spelling.name, fields[i].types).deprecated(&spelling.deprecated);
-                next += 1;
-            }
-            alias += 1;
+    while i < groups.len() {
+        let mut j = 0;
+        while j < groups[i].len() {
+            all[next] = groups[i][j];
+            next += 1;
+            j += 1;
         }
         i += 1;
     }
@@ -110,6 +106,7 @@ pub const fn table_with_aliases<const N: usize>(fields: &[Field], keys: &'static
 /// Declares a struct of keys with its reader and its table.
 ///
 /// ```
+/// use config::KeyStruct;
 /// use config::schema::{Format, INT, STR};
 /// config::keys! {
 ///     /// A swap file.
@@ -186,9 +183,9 @@ macro_rules! keys {
             $($( $(#[doc = $unlisted_doc])* pub $unlisted: $unlisted_ty, )*)?
         }
 
-        impl $type {
-            /// The keys, for the reader.
-            pub const KEYS: &'static [$crate::Key] = &[
+        impl $crate::KeyStruct for $type {
+            const ABOUT: &'static str = concat!($($about),*).trim_ascii();
+            const KEYS: &'static [$crate::Key] = &[
                 $($crate::Key {
                     name: $crate::first_of!($($name)? , stringify!($field)),
                     aliases: {
@@ -220,13 +217,10 @@ macro_rules! keys {
                     deprecated: None,
                 },)*)?
             ];
-
-            /// The keys, for checks, documentation and schema; deprecated spellings follow their key.
-            #[allow(dead_code, reason = "a struct that only one program reads needs no table")]
-            pub const TABLE: &'static [$crate::schema::Field] = {
-                const FIELDS: &[$crate::schema::Field] = &[$(
-                    $crate::schema::Field {
-                        required: <$ty as $crate::FromNode>::REQUIRED $(& concat!($default).is_empty())?,
+            const TABLE: &'static [$crate::schema::Field] = {
+                const GROUPS: &[&[$crate::schema::Field]] = &[$({
+                    const FIELD: $crate::schema::Field = $crate::schema::Field {
+                        required: <$ty as $crate::FromNode>::ABSENT.is_none() $(& concat!($default).is_empty())?,
                         ..$crate::schema::key(
                             $crate::first_of!($($name)? , stringify!($field)),
                             $crate::types_of!([$($types)?] $ty $(, $limit ($($arg),*))?),
@@ -236,16 +230,19 @@ macro_rules! keys {
                             &$crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default))
                         }))?
                         $(.deprecated(&$crate::schema::Deprecation::new($until, $instead)))?
-                    },
-                )*];
-                const ALL: [$crate::schema::Field; $crate::table_len(FIELDS, $type::KEYS)] =
-                    $crate::table_with_aliases(FIELDS, $type::KEYS);
+                    };
+                    &[
+                        FIELD,
+                        $($($crate::schema::key($alias, FIELD.types)
+                            .deprecated(&$crate::schema::Deprecation::new($since, FIELD.name)),)?)*
+                    ]
+                }),*];
+                const ALL: [$crate::schema::Field; $crate::count_fields(GROUPS)] = $crate::join_fields(GROUPS);
                 &ALL
             };
 
-            /// Reads the keys of this struct and ignores all others.
             #[allow(unused_assignments, unused_mut, unused_variables)]
-            pub fn read_known(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
+            fn read_known(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 if node.as_map().is_none() {
                     return reader.type_error(node, "a map");
                 }
@@ -258,19 +255,11 @@ macro_rules! keys {
 
         impl $crate::FromNode for $type {
             const SCHEMA: &'static [$crate::schema::Type] = $crate::schema_of!(
-                [$($definition $($bound ($($bound_arg),*))?)?] Self::TABLE
+                [$($definition $($bound ($($bound_arg),*))?)?] <Self as $crate::KeyStruct>::TABLE
             );
             fn read(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
-                reader.report_unknown_keys(node, Self::KEYS);
-                Self::read_known(node, reader)
-            }
-        }
-
-        impl $crate::KeyStruct for $type {
-            const KEYS: &'static [$crate::Key] = Self::KEYS;
-            const TABLE: &'static [$crate::schema::Field] = Self::TABLE;
-            fn read_known(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
-                Self::read_known(node, reader)
+                reader.report_unknown_keys(node, <Self as $crate::KeyStruct>::KEYS);
+                $crate::KeyStruct::read_known(node, reader)
             }
         }
     )*};
@@ -401,7 +390,7 @@ macro_rules! string_enum {
 #[cfg(test)]
 mod tests {
     use crate::schema::{BaseType, Field};
-    use crate::{FromNode, Map, Node, Reader};
+    use crate::{FromNode, KeyStruct, Map, Node, Reader};
 
     crate::string_enum! {
         pub enum Mode, false until "22.3" use "off" as "Changed in version 22.3. Use 'off'." { Auto = "auto", Off = "off" or "false"; Odd = "odd" }

@@ -7,6 +7,7 @@
 mod finding;
 mod ini;
 pub mod json;
+mod key_path;
 mod keys;
 mod map;
 pub mod merge;
@@ -21,7 +22,8 @@ pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean};
 pub use ini::Ini;
-pub use keys::{Alias, FromNode, Key, KeyStruct, enum_text, table_len, table_with_aliases};
+pub use key_path::{join_key, looks_like_name, push_key, shown_name, unknown_key};
+pub use keys::{Alias, FromNode, Key, KeyStruct, count_fields, enum_text, join_fields};
 pub use map::Map;
 pub use node::{Node, Position, Value};
 pub use read::{ByteString, Reader};

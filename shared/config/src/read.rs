@@ -2,7 +2,7 @@
 //! tables of keys document, for compatibility with existing configurations.
 
 use crate::schema::{self, Deprecation, Type};
-use crate::{FindingKind, Findings, FromNode, Key, Node, Value, did_you_mean};
+use crate::{FindingKind, Findings, FromNode, Key, Map, Node, Value, push_key, unknown_key};
 
 /// The current path, and the findings so far.
 #[derive(Debug, Default)]
@@ -23,9 +23,64 @@ impl Reader {
     }
 
     /// Reports an invalid value; `wanted` completes "expected …, found a list".
-    pub fn type_error<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
+    pub fn report_type_error(&mut self, node: &Node, wanted: &str) {
         self.add_finding(FindingKind::Invalid, node, format!("expected {wanted}, found {}", node.kind()));
+    }
+
+    /// Reports an invalid value as [`Reader::report_type_error`] does, and returns `None`.
+    pub fn type_error<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
+        self.report_type_error(node, wanted);
         None
+    }
+
+    /// Returns the map, or reports that the value is none.
+    pub fn map<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n Map> {
+        node.as_map().or_else(|| self.type_error(node, wanted))
+    }
+
+    /// Returns the items of a list, or reports that the value is none.
+    pub fn list<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Node]> {
+        node.as_seq().or_else(|| self.type_error(node, wanted))
+    }
+
+    /// Reads the items of a list, each below its index.
+    pub fn items<T>(&mut self, items: &[Node], mut read: impl FnMut(&Node, &mut Reader) -> T) -> Vec<T> {
+        let read = |(i, item)| self.nested(&format!("[{i}]"), |reader| read(item, reader));
+        items.iter().enumerate().map(read).collect()
+    }
+
+    /// Reads the entries of a map, each below its key: `read` gets the key's text, the key, the value and the reader.
+    pub fn entries<'n, T>(
+        &mut self,
+        entries: impl IntoIterator<Item = (&'n Node, &'n Node)>,
+        mut read: impl FnMut(&str, &Node, &Node, &mut Reader) -> T,
+    ) -> Vec<T> {
+        let read = |(key, value): (&Node, &Node)| {
+            let name = key.scalar_text().unwrap_or_default();
+            self.nested(&name, |reader| read(&name, key, value, reader))
+        };
+        entries.into_iter().map(read).collect()
+    }
+
+    /// Reads the values of a map whose keys are names of the user's choice. Invalid ones are skipped.
+    pub fn named<T: FromNode>(&mut self, node: &Node, wanted: &str) -> Option<Vec<(String, T)>> {
+        let map = self.map(node, wanted)?;
+        let read = |name: &str, _: &Node, value: &Node, reader: &mut Reader| {
+            Some((name.into(), T::read(value, reader)?))
+        };
+        Some(self.entries(map.iter(), read).into_iter().flatten().collect())
+    }
+
+    /// Returns the findings of `read`, which are not added to those of this reader.
+    pub fn trial(&mut self, read: impl FnOnce(&mut Reader)) -> Findings {
+        let before = std::mem::take(&mut self.findings);
+        read(self);
+        std::mem::replace(&mut self.findings, before)
+    }
+
+    /// Adds the findings of a trial.
+    pub fn add_findings(&mut self, findings: Findings) {
+        self.findings.extend(findings);
     }
 
     /// Adds a finding about a value at the current path.
@@ -36,10 +91,7 @@ impl Reader {
     /// Reads below a key or an index (`name` or `[3]`).
     pub fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Reader) -> T) -> T {
         let old = self.path.len();
-        if old > 0 && !name.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
+        push_key(&mut self.path, name);
         let value = read(self);
         self.path.truncate(old);
         value
@@ -60,7 +112,7 @@ impl Reader {
         }
         let default = match key.default {
             Some(value) => T::read(&value.to_node(), &mut Reader::new()),
-            None => T::absent(),
+            None => T::ABSENT.map(|absent| absent()),
         };
         if default.is_none() && find_key(map, key).is_none() {
             self.report_missing(map, key);
@@ -91,10 +143,7 @@ impl Reader {
             if known().any(|k| k == name) {
                 continue;
             }
-            let hint = match did_you_mean(&name, known()) {
-                Some(near) => format!("unknown key; did you mean '{near}'?"),
-                None => "unknown key".to_string(),
-            };
+            let hint = unknown_key(&name, known());
             self.nested(&name, |reader| reader.add_finding(FindingKind::Unknown, key, hint));
         }
     }
@@ -177,12 +226,9 @@ impl FromNode for ByteString {
 /// A key that may be missing or null.
 impl<T: FromNode> FromNode for Option<T> {
     const SCHEMA: &'static [Type] = T::SCHEMA;
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(|| None);
     fn read(node: &Node, reader: &mut Reader) -> Option<Option<T>> {
         if node.is_null() { Some(None) } else { Some(T::read(node, reader)) }
-    }
-    fn absent() -> Option<Option<T>> {
-        Some(None)
     }
 }
 
@@ -190,21 +236,12 @@ impl<T: FromNode> FromNode for Option<T> {
 /// read are reported and skipped.
 impl<T: FromNode> FromNode for Vec<T> {
     const SCHEMA: &'static [Type] = &[schema::list(T::SCHEMA)];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Vec::new);
     fn read(node: &Node, reader: &mut Reader) -> Option<Vec<T>> {
         match &node.value {
             Value::Null => Some(Vec::new()),
-            Value::Seq(items) => Some(
-                items
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(i, item)| reader.nested(&format!("[{i}]"), |r| T::read(item, r)))
-                    .collect(),
-            ),
+            Value::Seq(items) => Some(reader.items(items, T::read).into_iter().flatten().collect()),
             _ => T::read(node, reader).map(|one| vec![one]),
         }
-    }
-    fn absent() -> Option<Vec<T>> {
-        Some(Vec::new())
     }
 }

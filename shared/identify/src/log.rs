@@ -4,8 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 
+use system::WriteOptions;
+
 use crate::paths::{Env, RootedPath, Roots};
-use crate::text::printable;
+use system::printable;
 
 /// The destination of the lines.
 #[derive(Default)]
@@ -70,7 +72,7 @@ impl Log {
     }
 
     fn problem(&self, kind: &str, text: &str) {
-        let line = printable(&format!("{kind}: {text}"));
+        let line = printable(&format!("{kind}: {text}")).into_owned();
         if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
@@ -92,7 +94,7 @@ impl Log {
             return;
         }
         if let (Sink::File(path), false) = (&self.sink, self.to_stderr.get()) {
-            match roots.append(path, &lines) {
+            match roots.of(path).append(path, &lines, WriteOptions::default()) {
                 Ok(()) => return,
                 // From now on standard error is the log; the manager records it.
                 Err(e) => {

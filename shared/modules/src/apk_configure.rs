@@ -4,22 +4,15 @@ use config::schema::{NULL, map};
 use system::{Result, WriteOptions, debug};
 
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["alpine"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["apk_repos"],
-    ..Module::of::<Keys>("apk_configure", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("apk_configure", Frequency::Instance, run).repeatable().on(&["alpine"]);
 
 const REPOSITORIES: &str = "/etc/apk/repositories";
 
 config::keys! {
-    struct Alpine {
+    pub struct Alpine {
         /// The URL of the mirror.
         base_url: Line = "https://dl-cdn.alpinelinux.org/alpine";
         /// Enable the community repository.
@@ -29,7 +22,7 @@ config::keys! {
         /// The release, such as `v3.20`, or `edge`.
         version: Line;
     }
-    struct Apk {
+    pub struct Apk {
         /// Do not change /etc/apk/repositories.
         preserve_repositories: bool = false;
         /// The repositories of Alpine Linux.
@@ -37,7 +30,7 @@ config::keys! {
         /// The base URL of a local repository.
         local_repo_base_url: Option<Line>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Contents of /etc/apk/repositories.
         apk_repos: Option<Apk>, within min(1);
     }
@@ -45,9 +38,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     // The file is replaced only if everything that it will contain is valid.
-    let Some(apk) = fully_valid_key(context, &["apk_repos"], Keys::read_known, |keys| keys.apk_repos)? else {
-        return Ok(());
-    };
+    let Some(apk) = context.fully_valid_key(|k: Keys| k.apk_repos)? else { return Ok(()) };
     let sys = context.sys;
     if apk.preserve_repositories {
         debug!(sys, "{REPOSITORIES} is kept: apk_repos.preserve_repositories is set");

@@ -5,22 +5,15 @@ use config::{FromNode, Node, Reader};
 use system::{Error, Result, WriteOptions};
 
 use crate::packages::APT;
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: APT,
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["apt_pipelining"],
-    ..Module::of::<Keys>("apt_pipelining", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("apt_pipelining", Frequency::Instance, run).repeatable().on(APT);
 
 const PATH: &str = "/etc/apt/apt.conf.d/90cloud-init-pipelining";
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// The depth of apt's HTTP pipeline (0 to 5), false for 0, or `os` for apt's default.
         apt_pipelining: Option<Depth>;
     }
@@ -61,7 +54,7 @@ impl FromNode for Depth {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let depth = valid_key(context, "apt_pipelining", Keys::read_known, |keys| keys.apt_pipelining)?;
+    let depth = context.valid_key(|k: Keys| k.apt_pipelining)?;
     let depth = match depth {
         Some(Depth::Requests(depth)) => depth,
         Some(Depth::OutOfRange) => {

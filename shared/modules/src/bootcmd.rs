@@ -1,28 +1,22 @@
 //! bootcmd: commands at every boot, early in the network stage.
 
 use config::schema::{STR, list};
-use system::{Command, OutputMode, Result, WriteOptions, debug};
+use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Frequency, Module, Section, valid_key};
+use crate::{Context, Frequency, Module, or_debug};
 
-pub const MODULE: Module =
-    Module { activation: &["bootcmd"], ..Module::of::<Keys>("bootcmd", Frequency::Always, run) };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("bootcmd", Frequency::Always, run);
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Commands to run early in every boot: strings for the shell, or lists of a program and its arguments.
         bootcmd: Option<Commands>, types [list(&[list(&[STR]), STR]).min(1)];
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(commands) = valid_key(context, "bootcmd", Keys::read_known, |k| k.bootcmd)? else {
-        return Ok(());
-    };
+    let Some(commands) = context.valid_key(|k: Keys| k.bootcmd)? else { return Ok(()) };
     let sys = context.sys;
     // Root runs the script, so it is stored where other users cannot write.
     let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
@@ -32,9 +26,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
     let result = sys.run(&command);
-    if let Err(e) = sys.remove(&path) {
-        debug!(sys, "{e}");
-    }
+    or_debug!(sys, sys.remove(&path));
     result.map(drop)
 }
 

@@ -7,19 +7,12 @@ use crate::accounts::users::Accounts;
 use crate::packages::APT;
 use crate::packages::package_sources;
 use crate::services::activation::Activation;
-use crate::{Context, Frequency, Module, ModuleFlag, Section, last_failure};
+use crate::{Context, Frequency, Module, last_failure};
 
-pub const MODULE: Module = Module {
-    distros: APT,
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("byobu", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("byobu", Frequency::Instance, run).repeatable().on(APT);
 
 config::string_enum! {
-    enum Choice {
+    pub enum Choice {
         EnableSystem = "enable-system",
         EnableUser = "enable-user",
         DisableSystem = "disable-system",
@@ -32,7 +25,7 @@ config::string_enum! {
 }
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Start byobu at login for the default user (`user`), for all users (`system`), or both. Every enabling value
         /// also enables it for all users.
         byobu_by_default: Option<Choice>;
@@ -73,7 +66,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         None => Context { ..*context },
     };
-    let Some(choice) = own.read_keys(Keys::read_known).and_then(|k| k.byobu_by_default) else {
+    let Some(choice) = own.read_keys::<Keys>().and_then(|k| k.byobu_by_default) else {
         debug!(sys, "byobu_by_default is not set; skipping");
         return Ok(());
     };

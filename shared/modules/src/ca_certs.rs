@@ -6,26 +6,20 @@ use distro::{RemoveDefaults, TrustStore};
 use system::{Command, Result, System, WriteOptions, warning};
 
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Where(|distro| distro.trust_store.verified),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["ca_certs", "ca-certs"],
-    ..Module::of::<Keys>("ca_certs", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("ca_certs", Frequency::Instance, run)
+    .repeatable()
+    .where_distro(|distro| distro.trust_store.verified);
 
 config::keys! {
-    struct CaCerts as "certificates" within min(1) {
+    pub struct CaCerts as "certificates" within min(1) {
         /// Remove the CA certificates that are trusted by default.
         remove_defaults: bool = false, also "remove-defaults" since "22.3";
         /// CA certificates to add, in PEM format.
         trusted: Vec<String>, within min(1);
     }
-    struct Keys {
+    pub struct Keys {
         /// Trusted CA certificates.
         ca_certs: Option<CaCerts>, also "ca-certs" since "22.3";
     }
@@ -40,8 +34,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "ca-certs: ignored, because ca_certs is set");
     }
     // Certificates are removed only if the new ones are valid.
-    let Some(wanted) = fully_valid_key(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)?
-    else {
+    let Some(wanted) = context.fully_valid_key(|k: Keys| k.ca_certs)? else {
         return Ok(());
     };
     let store = &context.distro.trust_store;

@@ -8,16 +8,10 @@ use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
 use crate::values::text_values::{AnyMap, Line, Word};
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, or_warn};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::NeedsUserData],
-    activation: &["chef"],
-    ..Module::of::<Keys>("chef", Frequency::Always, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("chef", Frequency::Always, run).flags(&[ModuleFlag::NeedsUserData]);
 
 const DIRECTORIES: [&str; 6] =
     ["/etc/chef", "/var/log/chef", "/var/lib/chef", "/var/chef/cache", "/var/chef/backup", "/var/run/chef"];
@@ -33,12 +27,12 @@ const EXISTING: &str = "system";
 const CLIENT_ARGUMENTS: [&str; 5] = ["-d", "-i", "1800", "-s", "20"];
 
 config::string_enum! {
-    enum InstallType { Packages = "packages", Gems = "gems", Omnibus = "omnibus" }
-    enum License { Accept = "accept", Silent = "accept-silent", NoPersist = "accept-no-persist" }
+    pub enum InstallType { Packages = "packages", Gems = "gems", Omnibus = "omnibus" }
+    pub enum License { Accept = "accept", Silent = "accept-silent", NoPersist = "accept-no-persist" }
 }
 
 config::keys! {
-    struct Chef {
+    pub struct Chef {
         /// Directories to create. The default is `/etc/chef`, `/var/log/chef`, `/var/lib/chef`, `/var/chef/cache`, `/var/chef/backup`
         /// and `/var/run/chef`.
         directories: Vec<Line>, types [list(&[STR]).min(1).unique()];
@@ -105,7 +99,7 @@ config::keys! {
         /// The version of the gem. The default is the newest.
         version: Option<Line>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Install and configure the Chef client.
         chef: Option<Chef>, within min(1);
     }
@@ -163,9 +157,7 @@ impl FromNode for Arguments {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(chef) = valid_key(context, "chef", Keys::read_known, |keys| keys.chef)? else {
-        return Ok(());
-    };
+    let Some(chef) = context.valid_key(|k: Keys| k.chef)? else { return Ok(()) };
     let (Some(Line(server_url)), Some(Line(validation_name))) = (&chef.server_url, &chef.validation_name)
     else {
         return Err(Error::new("chef.server_url and chef.validation_name are required; module skipped"));
@@ -184,7 +176,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     let client = match &chef.exec_arguments {
-        Some(Arguments(words)) => Command::new([CLIENT].into_iter().chain(words.iter().map(String::as_str))),
+        Some(Arguments(words)) => Command::new([CLIENT]).user_args(words),
         None => Command::new([CLIENT].into_iter().chain(CLIENT_ARGUMENTS)),
     };
     context.sys.run(&client.output(OutputMode::Inherit).timeout(context.script_timeout))?;
@@ -212,8 +204,8 @@ fn create_directories(context: &Context<'_>, chef: &Chef) -> Result<()> {
             let (from, to) = (format!("{old}/{name}"), format!("{new}/{name}"));
             if sys.exists(&to) || sys.is_link(&to) {
                 debug!(sys, "keeping {from}: {to} exists");
-            } else if let Err(e) = sys.rename(&from, &to) {
-                warning!(sys, "chef: {e}");
+            } else {
+                or_warn!(sys, sys.rename(&from, &to), "chef");
             }
         }
     }

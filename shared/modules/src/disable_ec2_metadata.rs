@@ -2,19 +2,13 @@
 
 use system::{Command, Result, debug, error};
 
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, ModuleFlag};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable, ModuleFlag::NeedsUserData],
-    activation: &["disable_ec2_metadata"],
-    ..Module::of::<Keys>("disable_ec2_metadata", Frequency::Always, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("disable_ec2_metadata", Frequency::Always, run)
+    .flags(&[ModuleFlag::Repeatable, ModuleFlag::NeedsUserData]);
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Block the EC2 metadata service (169.254.169.254) with a prohibit route.
         disable_ec2_metadata: bool = false;
     }
@@ -22,7 +16,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    if !context.read_keys(Keys::read_known).is_some_and(|k| k.disable_ec2_metadata) {
+    if !context.read_keys::<Keys>().is_some_and(|k| k.disable_ec2_metadata) {
         debug!(sys, "disable_ec2_metadata is false; skipping");
         return Ok(());
     }

@@ -1,33 +1,26 @@
 //! fan: writes the configuration of Ubuntu's fan networking, installs its package and starts its service.
 
 use distro::ServiceAction::{Enable, Start, Stop};
-use system::{Error, Result, WriteOptions, debug, warning};
+use system::{Error, Result, WriteOptions, debug};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["fan"],
-    ..Module::of::<Keys>("fan", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("fan", Frequency::Instance, run).repeatable().on(&["ubuntu"]);
 
 const SERVICE: &str = "ubuntu-fan";
 
 config::keys! {
-    struct Fan {
+    pub struct Fan {
         /// The contents of the configuration file.
         config: String;
         /// The path of the configuration file.
         config_path: SingleLine = "/etc/network/fan";
     }
-    struct Keys {
+    pub struct Keys {
         /// Configure fan networking.
         fan: Option<Fan>;
     }
@@ -35,7 +28,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
-    let wanted = fully_valid_key(context, &["fan"], Keys::read_known, |k| k.fan)?;
+    let wanted = context.fully_valid_key(|k: Keys| k.fan)?;
     let Some(Fan { config: mut text, config_path }) = wanted.filter(|fan| !fan.config.is_empty()) else {
         debug!(sys, "fan.config is not set; skipping");
         return Ok(());
@@ -56,10 +49,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     activation.finish(is_changed(change), || {
         let mut is_started = true;
         for (action, verb) in [(Stop, "stop"), (Start, "start")] {
-            if let Err(e) = distro.manage_service(sys, action, SERVICE) {
-                warning!(sys, "failed to {verb} {SERVICE}: {e}");
-                is_started = false;
-            }
+            let done = distro.manage_service(sys, action, SERVICE);
+            is_started &= or_warn!(sys, done, "failed to {verb} {SERVICE}").is_some();
         }
         distro.manage_service(sys, Enable, SERVICE).map(|()| is_started)
     })

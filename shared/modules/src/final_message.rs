@@ -3,19 +3,16 @@
 use config::{Map, Node};
 use system::{Result, WriteOptions, debug, rfc2822, warning};
 
-use crate::{Context, Frequency, Module, Section};
+use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module::of::<Keys>("final_message", Frequency::Always, run);
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const DEFAULT_MESSAGE: &str = "## template: jinja\n\
     Cloud-init v. {{version}} finished at {{timestamp}}. Datasource {{datasource}}.  Up {{uptime}} seconds\n";
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// The message at the end of a boot. Variables are `$version`, `$timestamp`, `$datasource` and `$uptime`
         /// (`{{version}}` and so on after `## template: jinja`).
         final_message: Option<String>;
@@ -24,7 +21,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let own = context.first_arg().or_else(|| context.read_keys(Keys::read_known)?.final_message);
+    let own = context.first_arg().or_else(|| context.read_keys::<Keys>()?.final_message);
     let own = own.map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
     let time = rfc2822(sys.clock().wall());
     let uptime = format!("{:.2}", sys.clock().uptime());
@@ -39,6 +36,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.print(text);
     debug!(sys, "{text}");
 
+    // Programs wait for the file, and may then switch the machine off.
+    if let Err(e) = state::confirm_ended(sys, context.layout) {
+        warning!(sys, "{e}");
+    }
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
     sys.write(context.layout.boot_finished(), finished, WriteOptions::default())?;
     if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {

@@ -3,17 +3,13 @@
 
 use config::schema::{STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
-use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
+use system::{Command, Error, MountInfo, Result, ResultExt, System, debug, info, warning};
 
 use crate::disks::block_device::{Partition, find_block_device};
-use crate::disks::mountinfo::{MountInfo, read_mountinfo};
 use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Frequency, Module, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module::of::<Keys>("growpart", Frequency::Always, run);
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Do not rewrite the partition table for less free space than this (as in cloud-utils).
 const FUDGE: u64 = 1 << 20;
@@ -21,7 +17,7 @@ const FUDGE: u64 = 1 << 20;
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
 config::string_enum! {
-    enum Mode, false until "22.3" use "off" as "Changed in version 22.3. Specifying a boolean ``false`` value for **mode** is \
+    pub enum Mode, false until "22.3" use "off" as "Changed in version 22.3. Specifying a boolean ``false`` value for **mode** is \
         deprecated. Use the string ``'off'`` instead." {
         Auto = "auto",
         Growpart = "growpart",
@@ -32,7 +28,7 @@ config::string_enum! {
 }
 
 config::keys! {
-    struct Growpart {
+    pub struct Growpart {
         /// `auto` and `growpart` grow partitions, `off` does not; `gpart` is for FreeBSD only.
         mode: Mode = "auto";
         /// Mount points or device paths. The default is `/`.
@@ -40,7 +36,7 @@ config::keys! {
         /// Grow even if /etc/growroot-disabled exists.
         ignore_growroot_disabled: bool = false;
     }
-    struct Keys {
+    pub struct Keys {
         /// Grow partitions to fill their disks.
         growpart: Option<Growpart>;
     }
@@ -51,16 +47,13 @@ struct Devices(Vec<String>);
 
 impl FromNode for Devices {
     const SCHEMA: &'static [Type] = &[list(&[STR])];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(|| Self(vec!["/".to_string()]));
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
         match node.value {
             Value::Seq(_) | Value::Str(_) => Vec::<String>::read(node, reader).map(Devices),
             Value::Null => Some(Devices(Vec::new())),
             _ => reader.type_error(node, "a list of mount points or devices"),
         }
-    }
-    fn absent() -> Option<Devices> {
-        Some(Devices(vec!["/".to_string()]))
     }
 }
 
@@ -75,7 +68,7 @@ enum Outcome {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // With an invalid mode or list of devices, the default devices must not grow.
-    let keys = fully_valid_key(context, &["growpart"], Keys::read_known, |k| k.growpart)?;
+    let keys = context.fully_valid_key(|k: Keys| k.growpart)?;
     if keys.is_none() && context.config.get("growpart").is_some() {
         warning!(sys, "growpart is null; skipping");
         return Ok(());
@@ -104,7 +97,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "not a running system; skipping growpart");
         return Ok(());
     }
-    let mounts = read_mountinfo(sys)?;
+    let mounts = sys.mounts()?;
     for target in &devices {
         match grow_target(sys, target, &mounts) {
             Ok(Outcome::Changed { disk, number, from, to }) => {

@@ -2,23 +2,16 @@
 
 use config::schema::{ANY_MAP, BOOL, Deprecation, STR, Type};
 use config::{FromNode, Node, Reader, Value};
-use system::{Command, Error, Result, debug, warning};
+use system::{Command, Error, Result, debug};
 
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["debian", "ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["grub_dpkg", "grub-dpkg"],
-    ..Module::of::<Keys>("grub_dpkg", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("grub_dpkg", Frequency::Instance, run).repeatable().on(&["debian", "ubuntu"]);
 
 config::keys! {
-    struct Grub as "grub" {
+    pub struct Grub as "grub" {
         /// Set these answers.
         enabled: bool = false;
         /// Disks to install to (BIOS). The default is the disk of /boot.
@@ -28,7 +21,7 @@ config::keys! {
         /// The partition to install to (EFI). The default is that of /boot/efi.
         efi_devices as "grub-efi/install_devices": Option<Line>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Debconf answers for grub's packages.
         grub_dpkg: Option<Grub>;
         /// Old spelling.
@@ -54,9 +47,8 @@ impl FromNode for Flag {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let keys = ["grub_dpkg", "grub-dpkg"];
     let pick = |keys: Keys| keys.grub_dpkg.or(keys.old_spelling);
-    let Some(grub) = fully_valid_key(context, &keys, Keys::read_known, pick)? else { return Ok(()) };
+    let Some(grub) = context.fully_valid_key(pick)? else { return Ok(()) };
     let sys = context.sys;
     if !grub.enabled {
         debug!(sys, "grub_dpkg.enabled is not set; skipped");
@@ -76,9 +68,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             "grub-pc grub-pc/install_devices string {devices}\ngrub-pc grub-pc/install_devices_empty boolean {may_be_empty}\n"
         )
     };
-    if let Err(e) = sys.run(&Command::new(["debconf-set-selections"]).stdin(answers)) {
-        warning!(sys, "grub_dpkg: {e}");
-    }
+    or_warn!(sys, sys.run(&Command::new(["debconf-set-selections"]).stdin(answers)), "grub_dpkg");
     Ok(())
 }
 
@@ -104,13 +94,7 @@ fn boot_device(context: &Context<'_>, is_efi: bool) -> Result<String> {
         return Ok(String::new());
     }
     let query = Command::new(["udevadm", "info", "--root", "--query=symlink", &disk]).read_only();
-    let links = match sys.run(&query) {
-        Ok(output) => output.text(),
-        Err(e) => {
-            warning!(sys, "grub_dpkg: {e}");
-            String::new()
-        }
-    };
+    let links = or_warn!(sys, sys.run(&query), "grub_dpkg").map(|output| output.text()).unwrap_or_default();
     let by_id = links.split_whitespace().filter(|link| link.contains("disk/by-id")).min();
     Ok(by_id.map_or(disk, Into::into))
 }

@@ -6,19 +6,13 @@ use config::{FromNode, Node, Reader};
 use state::Layout;
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
 /// The module, for the runner.
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("install_hotplug", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("install_hotplug", Frequency::Instance, run).repeatable();
 
 config::string_enum! {
-    enum Event {
+    pub enum Event {
         NewInstance = "boot-new-instance",
         BootLegacy = "boot-legacy",
         Boot = "boot",
@@ -27,15 +21,15 @@ config::string_enum! {
 }
 
 config::keys! {
-    struct NetworkUpdates {
+    pub struct NetworkUpdates {
         /// Events that update the network configuration from the metadata.
         when: Events;
     }
-    struct Updates {
+    pub struct Updates {
         /// Updates of the network configuration.
         network: Option<NetworkUpdates>;
     }
-    struct Keys {
+    pub struct Keys {
         /// When the configuration is updated from the metadata.
         updates: Option<Updates>;
     }
@@ -63,7 +57,7 @@ const ENABLED_FILE: &str = "hotplug.enabled";
 const LIBEXEC_DIRS: [&str; 2] = ["/usr/libexec/cloud-init", "/usr/lib/cloud-init"];
 
 fn run(context: &Context<'_>) -> Result<()> {
-    context.read_keys(Keys::read_known);
+    context.read_keys::<Keys>();
     if context.hotplug.enabled || is_hotplug_enabled(context.sys, context.layout, context.config) {
         install_rule(context.sys, context.hotplug.udev_match)
     } else {

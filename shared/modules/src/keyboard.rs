@@ -5,24 +5,16 @@ use system::{Result, debug};
 
 use crate::services::activation::{Activation, is_changed};
 use crate::values::text_values::text_types;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Where(|distro| {
+pub const MODULE: Module =
+    Module::if_set::<Keys>("keyboard", Frequency::Instance, run).repeatable().where_distro(|distro| {
         use Family::{Alpine, Arch, Debian, RedHat, Suse};
         matches!(distro.family, Alpine | Arch | Debian | RedHat | Suse)
-    }),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["keyboard"],
-    keys: &[Keys::KEYS],
-    ..Module::new("keyboard", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+    });
 
 config::keys! {
-    struct Keyboard {
+    pub struct Keyboard {
         /// The layout, such as `us`.
         layout: Name;
         /// The model. On Alpine the default is empty.
@@ -32,7 +24,7 @@ config::keys! {
         /// Options, separated by commas.
         options: Option<Name>;
     }
-    struct Keys {
+    pub struct Keys {
         /// The keyboard layout.
         keyboard: Option<Keyboard>;
     }
@@ -40,16 +32,14 @@ config::keys! {
 
 text_types! {
     /// A name of xkeyboard-config(7). Quotes, for example, would end the value in keyboard(5), which is a shell's syntax.
-    struct Name: "a name of xkeyboard-config(7)", |text| {
+    pub struct Name: "a name of xkeyboard-config(7)", |text| {
         let is_valid = |c: char| c.is_ascii_alphanumeric() || "_-+.,:()/".contains(c);
         text.chars().all(is_valid) && !text.starts_with('-') && !text.split('/').any(|part| part == "..")
     };
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(wanted) = fully_valid_key(context, &["keyboard"], Keys::read_known, |k| k.keyboard)? else {
-        return Ok(());
-    };
+    let Some(wanted) = context.fully_valid_key(|k: Keys| k.keyboard)? else { return Ok(()) };
     if wanted.layout.0.is_empty() {
         return Err(system::Error::new("keyboard.layout is empty; module skipped"));
     }

@@ -6,15 +6,9 @@ use std::time::Duration;
 use encoding::{base64, sha};
 use system::{Command, Result, System, debug};
 
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("keys_to_console", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("keys_to_console", Frequency::Instance, run).repeatable();
 
 const SSH_DIR: &str = "/etc/ssh";
 const SEPARATOR: &str = "#############################################################";
@@ -22,11 +16,11 @@ const SEPARATOR: &str = "#######################################################
 const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
-    struct Ssh {
+    pub struct Ssh {
         /// Print SSH host keys and their fingerprints to the console.
         emit_keys_to_console: bool;
     }
-    struct Keys {
+    pub struct Keys {
         /// Console output.
         ssh: Option<Ssh>;
         /// Host key types, such as `ssh-rsa`, whose keys are not printed.
@@ -38,7 +32,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     if keys.ssh.is_some_and(|ssh| !ssh.emit_keys_to_console) {
         debug!(sys, "ssh.emit_keys_to_console is false; the host's keys are not printed");
         return Ok(());

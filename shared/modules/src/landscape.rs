@@ -9,17 +9,10 @@ use config::{FromNode, Node, Reader};
 use system::{Command, Result, debug, warning};
 
 use crate::packages::package_sources;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["landscape"],
-    ..Module::of::<Keys>("landscape", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("landscape", Frequency::Instance, run).repeatable().on(&["ubuntu"]);
 
 const CLIENT_FILE: &str = "/etc/landscape/client.conf";
 const DEFAULTS: [(&str, &str); 4] = [
@@ -32,11 +25,11 @@ const DEFAULTS: [(&str, &str); 4] = [
 const NOT_REGISTERED: i32 = 5;
 
 config::keys! {
-    struct Landscape {
+    pub struct Landscape {
         /// Settings of the client. Other keys become options of landscape-config.
         client: Client;
     }
-    struct Keys {
+    pub struct Keys {
         /// Register with Landscape.
         landscape: Option<Landscape>;
     }
@@ -76,33 +69,28 @@ impl FromNode for Client {
     ])
     .open()];
     fn read(node: &Node, reader: &mut Reader) -> Option<Client> {
-        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of settings") };
-        let mut settings = BTreeMap::new();
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
+        let map = reader.map(node, "a map of settings")?;
+        let settings = reader.entries(map.iter(), |name, key, value, r| {
             let is_name = !name.is_empty()
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
                 && !name.starts_with('-');
-            let text = reader.nested(&name, |r| match is_name {
-                true => String::read(value, r),
-                false => r.type_error(key, "the name of a setting"),
-            });
-            settings.extend(text.map(|text| (name, text)));
-        }
+            if !is_name {
+                return r.type_error(key, "the name of a setting");
+            }
+            Some((name.into(), String::read(value, r)?))
+        });
         for required in ["account_name", "computer_title"] {
             if map.get(required).is_none() {
-                reader.nested(required, |r| r.type_error::<()>(node, "a value; it is required"));
+                reader.nested(required, |r| r.report_type_error(node, "a value; it is required"));
             }
         }
-        Some(Client(settings))
+        Some(Client(settings.into_iter().flatten().collect()))
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(wanted) = fully_valid_key(context, &["landscape"], Keys::read_known, |k| k.landscape)? else {
-        return Ok(());
-    };
+    let Some(wanted) = context.fully_valid_key(|k: Keys| k.landscape)? else { return Ok(()) };
     package_sources::install_names(context, &["landscape-client".into()])?;
     let own = sys.read_text_if_exists(CLIENT_FILE)?.unwrap_or_default();
     let defaults = DEFAULTS.iter().map(|(name, value)| (name.to_string(), value.to_string()));
@@ -117,14 +105,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     debug!(sys, "registering with Landscape");
-    let mut argv: Vec<String> = vec!["landscape-config".into(), "--silent".into()];
-    let mut redacted = argv.join(" ");
+    let mut command = Command::new(["landscape-config", "--silent"]);
     for (name, value) in settings {
-        let option = format!("--{}", name.replace('_', "-"));
-        redacted += &format!(" {option} …");
-        argv.extend([option, value]);
+        command = command.arg(format!("--{}", name.replace('_', "-"))).secret("", &value);
     }
-    sys.run(&Command::new(argv).redacted(redacted)).map(drop)
+    sys.run(&command).map(drop)
 }
 
 /// Returns the settings in the section `[client]` of the client's file.

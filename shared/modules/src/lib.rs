@@ -82,17 +82,17 @@ pub use power_state_change::reboot_if_requested;
 pub use runner::context::{Context, HotplugPolicy};
 pub use runner::image_keys::where_key_belongs;
 pub use runner::ineffective_keys::report_ineffective_keys;
-pub use runner::module::{Distros, Module, ModuleFlag, StartAhead};
+pub use runner::module::{Activation, Distros, Module, ModuleFlag, StartAhead};
 pub use runner::module_list::{ModuleEntry, parse_module_list};
 pub use runner::run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use set_hostname::set_hostname_early;
 pub use ssh::KEEP_HOST_KEYS;
 
-use runner::context::{fully_valid_key, last_failure, valid_key};
+use runner::context::{last_failure, or_debug, or_warn};
 use schema::Section;
 use state::Frequency;
 
-/// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two tables are
+/// Lists the modules, each a file of this crate (or a module in one) with the constant `MODULE` and the struct `Keys`. The two tables are
 /// separate, so that a program that only checks and documents contains no modules, and one that only runs modules contains no
 /// documentation. The variants behind `if` are for cloud.cfg only, which `tests/register` writes.
 macro_rules! modules {
@@ -100,7 +100,9 @@ macro_rules! modules {
         /// The modules, as the runner needs them.
         pub const MODULES: &[&Module] = &[$($(&$($part)::+::MODULE,)*)*];
         /// The modules, as checks, schema and documentation need them.
-        pub(crate) const DOCS: &[Section] = &[$($($($part)::+::DOCS,)*)*];
+        pub(crate) const DOCS: &[Section] = &[
+            $($(Section::of::<$($part)::+::Keys>($($part)::+::MODULE.name),)*)*
+        ];
     };
 }
 

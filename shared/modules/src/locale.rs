@@ -6,16 +6,12 @@ use system::{Error, Result, debug, warning};
 
 use crate::services::activation::Activation;
 use crate::values::text_values::{Line, text_types};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module =
-    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("locale", Frequency::Instance, run) };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("locale", Frequency::Instance, run).repeatable();
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// The locale, such as `en_US.UTF-8`. false keeps the current one.
         locale: Option<Locale>, types [BOOL, STR];
         /// The file to write it to. The default depends on the distribution; Arch, Gentoo and Raspberry Pi OS support no other file.
@@ -25,7 +21,7 @@ config::keys! {
 
 text_types! {
     /// A locale, or false in one of its spellings.
-    struct Locale: "false, or a locale such as en_US.UTF-8", |text| is_false(text) || distro::is_locale_name(text);
+    pub struct Locale: "false, or a locale such as en_US.UTF-8", |text| is_false(text) || distro::is_locale_name(text);
 }
 
 fn is_false(text: &str) -> bool {
@@ -34,8 +30,8 @@ fn is_false(text: &str) -> bool {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
-    if invalid.contains("locale") || invalid.contains("locale_configfile") {
+    let (Some(keys), invalid) = context.read_keys_and_findings::<Keys>() else { return Ok(()) };
+    if invalid.has_invalid("locale") || invalid.has_invalid("locale_configfile") {
         return Err(Error::new("the locale is invalid; module skipped"));
     }
     if let (LocaleMethod::Gentoo, Some(Locale(wanted))) = (context.distro.locale, &keys.locale)

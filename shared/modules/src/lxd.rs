@@ -9,17 +9,10 @@ use system::{Command, Error, Result, debug, info, warning};
 use crate::packages::package_sources;
 use crate::services::snap_seeding::wait_until_seeded;
 use crate::values::text_values::{Line, Word};
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["lxd"],
-    ..Module::of::<Keys>("lxd", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("lxd", Frequency::Instance, run).repeatable().on(&["ubuntu"]);
 
 /// The bridge that `lxd init` may create.
 const DEFAULT_BRIDGE: &str = "lxdbr0";
@@ -32,12 +25,12 @@ const STORAGE_TOOLS: [(&str, &str, &str); 3] =
     [("zfs", "zfs", "zfsutils-linux"), ("lvm", "lvcreate", "lvm2"), ("btrfs", "mkfs.btrfs", "btrfs-progs")];
 
 config::string_enum! {
-    enum Backend { Zfs = "zfs", Dir = "dir", Lvm = "lvm", Btrfs = "btrfs" }
-    enum Mode { None = "none", Existing = "existing", New = "new" }
+    pub enum Backend { Zfs = "zfs", Dir = "dir", Lvm = "lvm", Btrfs = "btrfs" }
+    pub enum Mode { None = "none", Existing = "existing", New = "new" }
 }
 
 config::keys! {
-    struct Init {
+    pub struct Init {
         /// The address that LXD listens on.
         network_address: Option<Line>;
         /// The port that LXD listens on.
@@ -53,7 +46,7 @@ config::keys! {
         /// The password for adding clients.
         trust_password: Option<String>;
     }
-    struct Bridge {
+    pub struct Bridge {
         /// Create a bridge (`new`), use an existing one (`existing`), or neither (`none`).
         mode: Mode;
         /// The name of the bridge.
@@ -81,7 +74,7 @@ config::keys! {
         /// The DNS domain for DHCP clients.
         domain: Option<Word>;
     }
-    struct Lxd {
+    pub struct Lxd {
         /// Options of `lxd init --auto`.
         init: Option<Init>;
         /// The network bridge of the default profile.
@@ -89,7 +82,7 @@ config::keys! {
         /// YAML for `lxd init --preseed`; excludes `init` and `bridge`.
         preseed: Option<String>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Install and configure LXD.
         lxd: Option<Lxd>, within min(1);
     }
@@ -116,9 +109,7 @@ impl FromNode for Mtu {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // A wrong storage pool or network is permanent, so one invalid value prevents the initialization.
-    let Some(lxd) = fully_valid_key(context, &["lxd"], Keys::read_known, |keys| keys.lxd)? else {
-        return Ok(());
-    };
+    let Some(lxd) = context.fully_valid_key(|k: Keys| k.lxd)? else { return Ok(()) };
     let has_keys = |path: &[&str]| {
         context.config.at_path(path).and_then(Node::as_map).is_some_and(|map| !map.is_empty())
     };

@@ -8,27 +8,20 @@ use crate::packages::package_sources;
 use crate::services::activation::{Activation, is_changed};
 use crate::values::config_obj;
 use crate::values::text_values::Line;
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["mcollective"],
-    ..Module::of::<Keys>("mcollective", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("mcollective", Frequency::Instance, run).repeatable();
 
 const SERVER: &str = "/etc/mcollective/server.cfg";
 const PUBLIC: &str = "/etc/mcollective/ssl/server-public.pem";
 const PRIVATE: &str = "/etc/mcollective/ssl/server-private.pem";
 
 config::keys! {
-    struct Mcollective {
+    pub struct Mcollective {
         /// Settings of server.cfg (a map is a section), and the server's certificate.
         conf: Option<Conf>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Install and configure mcollective.
         mcollective: Option<Mcollective>;
     }
@@ -50,22 +43,19 @@ impl FromNode for Conf {
     .additional(&key("<name>", &[BOOL, INT, STR]).doc("Any other setting of server.cfg."))];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
-        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of settings") };
+        let map = reader.map(node, "a map of settings")?;
         let mut conf = Conf::default();
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            reader.nested(&name, |reader| match name.as_str() {
-                "public-cert" => {
-                    conf.public = String::read(value, reader);
-                    conf.use_certificate("public", PUBLIC, conf.public.is_some());
-                }
-                "private-cert" => {
-                    conf.private = String::read(value, reader);
-                    conf.use_certificate("private", PRIVATE, conf.private.is_some());
-                }
-                _ => conf.read_setting(key, value, reader),
-            });
-        }
+        reader.entries(map.iter(), |name, key, value, reader| match name {
+            "public-cert" => {
+                conf.public = String::read(value, reader);
+                conf.use_certificate("public", PUBLIC, conf.public.is_some());
+            }
+            "private-cert" => {
+                conf.private = String::read(value, reader);
+                conf.use_certificate("private", PRIVATE, conf.private.is_some());
+            }
+            _ => conf.read_setting(key, value, reader),
+        });
         Some(conf)
     }
 }
@@ -104,9 +94,7 @@ fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(wanted) = valid_key(context, "mcollective", Keys::read_known, |keys| keys.mcollective)? else {
-        return Ok(());
-    };
+    let Some(wanted) = context.valid_key(|k: Keys| k.mcollective)? else { return Ok(()) };
     let sys = context.sys;
     package_sources::install_names(context, &["mcollective".into()])?;
     let activation = Activation::begin(context, "mcollective", &[]);

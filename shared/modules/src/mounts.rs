@@ -12,20 +12,15 @@ use crate::disks::fstab::{
     DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
 };
 use crate::disks::metadata_devices::MetadataDevices;
-use crate::disks::mountinfo::read_mountinfo;
 use crate::disks::swap::{self, Swap};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module =
-    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("mounts", Frequency::Instance, run) };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("mounts", Frequency::Instance, run).repeatable();
 
 const FSTAB: &str = "/etc/fstab";
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// fstab entries, each a list of up to six fields. A null mount point removes earlier entries of the device.
         mounts: Vec<FstabLine>, within min(1);
         /// Default values of the six fields. The first one is not used.
@@ -44,9 +39,7 @@ struct FstabLine(Vec<Option<String>>);
 impl FromNode for FstabLine {
     const SCHEMA: &'static [Type] = &[list(&[STR]).range(1, 6)];
     fn read(node: &Node, reader: &mut Reader) -> Option<FstabLine> {
-        let Value::Seq(items) = &node.value else {
-            return reader.type_error(node, "a list of fields of fstab");
-        };
+        let items = reader.list(node, "a list of fields of fstab")?;
         if items.len() > FIELD_COUNT {
             reader.add_finding(
                 config::FindingKind::Invalid,
@@ -74,8 +67,8 @@ impl FromNode for FstabLine {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
-    if invalid.contains("swap") && keys.swap.take().is_some() {
+    let (Some(mut keys), invalid) = context.read_keys_and_findings::<Keys>() else { return Ok(()) };
+    if invalid.has_invalid("swap") && keys.swap.take().is_some() {
         // Without its limit it could fill the disk.
         warning!(sys, "swap is invalid; not creating a swap file");
     }
@@ -109,7 +102,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     create_mount_points(sys, &mounts);
-    let new = render_fstab(&fstab, &mounts, invalid.contains("mounts"));
+    let new = render_fstab(&fstab, &mounts, invalid.has_invalid("mounts"));
     let changed = new != fstab;
     sys.write(FSTAB, new, WriteOptions::default().durable())?;
     if !sys.is_live() {
@@ -207,24 +200,20 @@ impl DeviceLookup for SystemDevices<'_> {
 /// Creates mount points. A failure is logged; the mount then fails too.
 fn create_mount_points(sys: &System, mounts: &[FstabEntry]) {
     for mount in mounts.iter().filter(|m| m.mount_point().starts_with('/')) {
-        if !sys.exists(mount.mount_point())
-            && let Err(e) = sys.create_dir_all(mount.mount_point(), 0o755)
-        {
-            warning!(sys, "mounts: {e}");
+        if !sys.exists(mount.mount_point()) {
+            or_warn!(sys, sys.create_dir_all(mount.mount_point(), 0o755), "mounts");
         }
     }
 }
 
 /// Activates swap areas and mounts file systems. A failure of one does not prevent the other.
 fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
-    let swapped = match mounts.iter().any(FstabEntry::is_swap) {
-        true => sys.run(&Command::new(["swapon", "-a"])).map(drop),
-        false => Ok(()),
-    };
-    if let Err(e) = &swapped {
-        warning!(sys, "mounts: {e}");
+    let mut swapped = Ok(());
+    if mounts.iter().any(FstabEntry::is_swap) {
+        let swapon = sys.run(&Command::new(["swapon", "-a"]));
+        swapped = swapon.map(drop).inspect_err(|e| warning!(sys, "mounts: {e}"));
     }
-    let have = read_mountinfo(sys)?;
+    let have = sys.mounts()?;
     let have: BTreeSet<&str> = have.iter().map(|mount| mount.mount_point.as_str()).collect();
     let mut points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
     if !changed && points.all(|p| have.contains(if p.len() > 1 { p.trim_end_matches('/') } else { p })) {
@@ -232,10 +221,8 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
         return swapped;
     }
     let mounted = sys.run(&Command::new(["mount", "-a"]));
-    if has_systemd(sys)
-        && let Err(e) = sys.run(&Command::new(["systemctl", "daemon-reload"]))
-    {
-        warning!(sys, "mounts: {e}");
+    if has_systemd(sys) {
+        or_warn!(sys, sys.run(&Command::new(["systemctl", "daemon-reload"])), "mounts");
     }
     mounted.map(drop).and(swapped)
 }

@@ -2,26 +2,20 @@
 //! files and packages are changed only if that succeeded.
 
 use config::schema::{NULL, map};
-use config::{FromNode, Map, Node, Reader};
+use config::{FromNode, Map, Node, Reader, shown_name};
 use distro::{Family, NtpClient, ServiceAction};
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Where(|distro| distro.ntp.verified),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["ntp"],
-    ..Module::of::<Keys>("ntp", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("ntp", Frequency::Instance, run)
+    .repeatable()
+    .where_distro(|distro| distro.ntp.verified);
 
 config::keys! {
-    struct ClientConfig {
+    pub struct ClientConfig {
         /// The client's configuration file.
         confpath: Option<Line>;
         /// The client's program. If it is missing, `packages` are installed.
@@ -33,7 +27,7 @@ config::keys! {
         /// The template of the configuration file. Variables are `servers`, `pools`, `peers` and `allow`.
         template: Option<String>;
     }
-    struct Ntp {
+    pub struct Ntp {
         /// NTP pools. The default without `servers` is the distribution's.
         pools: Vec<String>, within unique();
         /// NTP servers.
@@ -49,7 +43,7 @@ config::keys! {
         /// Overrides of the client's settings.
         config: Option<ClientConfig>, within min(1);
     }
-    struct Keys {
+    pub struct Keys {
         /// NTP client and servers.
         ntp: Option<Ntp>, types [NULL, map(Ntp::TABLE)];
     }
@@ -57,7 +51,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
-    let ntp = match crate::fully_valid_key(context, &["ntp"], Keys::read_known, |k| k.ntp)? {
+    let ntp = match context.fully_valid_key(|k: Keys| k.ntp)? {
         Some(ntp) => Some(ntp),
         // `ntp:` without a value requests all defaults.
         None => Ntp::read(&Node::from(Map::new()), &mut Reader::new()),
@@ -168,7 +162,7 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     .filter_map(|(key, missing)| missing.then_some(key))
     .collect();
     if !missing.is_empty() {
-        let name = &client.name;
+        let name = shown_name(&client.name);
         let list = missing.join(", ");
         return Err(Error::new(format!("unknown time client {name}; missing in ntp.config: {list}")));
     }

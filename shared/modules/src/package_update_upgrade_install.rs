@@ -7,16 +7,11 @@ use system::{Error, Result, warning};
 
 use crate::packages::package_sources;
 use crate::services::reboot::reboot;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
-    ..Module::of::<Keys>("package_update_upgrade_install", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("package_update_upgrade_install", Frequency::Instance, run)
+    .activated_by(&["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"])
+    .repeatable();
 
 /// Packages that require a reboot create one of these files.
 const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
@@ -26,7 +21,7 @@ const UPDATE: [&str; 2] = ["package_update", "apt_update"];
 const UPGRADE: [&str; 2] = ["package_upgrade", "apt_upgrade"];
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Packages to install: NAME, [NAME, VERSION], or a map of package managers to such lists.
         packages: Option<Packages>;
         /// Update the package index.
@@ -55,26 +50,18 @@ impl FromNode for Packages {
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
         let mut wanted = PackageRequest::default();
         for_each_item(node, reader, |item, reader| match &item.value {
-            Value::Map(map) => {
-                for (key, list) in map.iter() {
-                    let name = key.scalar_text().unwrap_or_default();
-                    let (into, read): (_, fn(&Node, &mut Reader) -> _) = match name.as_str() {
-                        "apt" => (&mut wanted.apt, package),
-                        "snap" => (&mut wanted.snap, snap),
-                        _ => {
-                            reader.add_finding(
-                                FindingKind::Unknown,
-                                key,
-                                "unknown package manager; expected apt or snap",
-                            );
-                            continue;
-                        }
-                    };
-                    reader.nested(&name, |reader| {
-                        for_each_item(list, reader, |item, reader| into.extend(read(item, reader)));
-                    });
+            Value::Map(map) => map.iter().for_each(|(key, list)| match key.as_str() {
+                Some("apt") => reader.nested("apt", |reader| {
+                    for_each_item(list, reader, |item, r| wanted.apt.extend(package(item, r)));
+                }),
+                Some("snap") => reader.nested("snap", |reader| {
+                    for_each_item(list, reader, |item, r| wanted.snap.extend(snap(item, r)));
+                }),
+                _ => {
+                    let message = "unknown package manager; expected apt or snap";
+                    reader.add_finding(FindingKind::Unknown, key, message);
                 }
-            }
+            }),
             _ => wanted.any.extend(package(item, reader)),
         });
         Some(Packages(wanted))
@@ -85,11 +72,7 @@ impl FromNode for Packages {
 fn for_each_item(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut Reader)) {
     match &list.value {
         Value::Null => {}
-        Value::Seq(items) => {
-            for (i, item) in items.iter().enumerate() {
-                reader.nested(&format!("[{i}]"), |reader| each(item, reader));
-            }
-        }
+        Value::Seq(items) => drop(reader.items(items, each)),
         _ => each(list, reader),
     }
 }
@@ -148,15 +131,12 @@ fn is_group(text: &str) -> bool {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     let wanted = keys.packages.unwrap_or_default().0;
     let installs = wanted != PackageRequest::default();
     let mut failures: Vec<Error> = Vec::new();
     let mut attempt = |action: &str, result: Result<()>| {
-        if let Err(e) = result {
-            warning!(sys, "{action}: {e}");
-            failures.push(e);
-        }
+        failures.extend(result.inspect_err(|e| warning!(sys, "{action}: {e}")).err());
     };
     let mut is_index_old = false;
     if keys.package_update || keys.package_upgrade {
@@ -186,10 +166,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "rebooting: {marker} exists");
         attempt("reboot failed", reboot(context, &MODULE, &["/sbin/reboot"]));
     }
-    match failures.pop() {
-        Some(last) => Err(last),
-        None => Ok(()),
-    }
+    failures.pop().map_or(Ok(()), Err)
 }
 
 /// Returns which of the names are set, for messages.

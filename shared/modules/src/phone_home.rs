@@ -8,16 +8,9 @@ use encoding::percent;
 use system::{Error, Request, Result, info, warning};
 
 use crate::hostname::{self, HostnameInfo};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["phone_home"],
-    ..Module::of::<Keys>("phone_home", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("phone_home", Frequency::Instance, run).repeatable();
 
 /// The values that can be posted, in the order of `all`.
 const ALL_VALUES: [&str; 6] =
@@ -28,7 +21,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(3);
 const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
-    struct PhoneHome {
+    pub struct PhoneHome {
         /// The URL to POST to; `$INSTANCE_ID` is replaced.
         url: String, within format(Format::Uri);
         /// The values to send.
@@ -36,7 +29,7 @@ config::keys! {
         /// The number of attempts.
         tries: i64 = 10;
     }
-    struct Keys {
+    pub struct Keys {
         /// Report to a URL that the instance is up.
         phone_home: Option<PhoneHome>;
     }
@@ -63,21 +56,19 @@ impl FromNode for Post {
             Value::Seq(items) => items,
             _ => return reader.type_error(node, "'all' or a list of names"),
         };
-        let mut names = Vec::new();
-        let mut good = true;
-        for (i, item) in items.iter().enumerate() {
+        let mut names: Vec<String> = Vec::new();
+        reader.items(items, |item, r| {
             let name = item.as_str().unwrap_or_default();
             if !ALL_VALUES.contains(&name) {
                 let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
-                reader.nested(&format!("[{i}]"), |r| r.type_error::<()>(item, wanted));
-                good &= item.as_str().is_some();
+                r.report_type_error(item, wanted);
             }
             // Each value is posted once, as from upstream's dictionary.
             if !names.iter().any(|n| n == name) {
                 names.push(name.to_string());
             }
-        }
-        good.then_some(Post(names))
+        });
+        items.iter().all(|item| item.as_str().is_some()).then_some(Post(names))
     }
 }
 
@@ -93,13 +84,13 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         None => Context { ..*context },
     };
-    let (keys, invalid) = own.read_keys_and_errors(Keys::read_known);
+    let (keys, invalid) = own.read_keys_and_findings::<Keys>();
     let given = own.config.get("phone_home").filter(|n| !n.is_null());
     // With an invalid list, the default (all values) must not be posted.
     let unreadable =
         given.and_then(|n| n.get("post")).is_some_and(|n| Post::read(n, &mut Reader::new()).is_none());
     let Some(wanted) =
-        keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !invalid.contains("phone_home.url"))
+        keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !invalid.has_invalid("phone_home.url"))
     else {
         if given.is_some() {
             warning!(sys, "phone_home is invalid; skipping the request");
@@ -119,13 +110,8 @@ fn run(context: &Context<'_>) -> Result<()> {
         key => {
             let kind = key.trim_start_matches("pub_key_");
             let path = format!("/etc/ssh/ssh_host_{kind}_key.pub");
-            match sys.read_at_most(&path, MAX_KEY_SIZE) {
-                Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-                Err(e) => {
-                    warning!(sys, "phone_home: {e}");
-                    None
-                }
-            }
+            let key = or_warn!(sys, sys.read_at_most(&path, MAX_KEY_SIZE), "phone_home")?;
+            Some(String::from_utf8_lossy(&key).into_owned())
         }
     };
     let pairs: Vec<(&str, String)> = wanted

@@ -12,22 +12,16 @@ use encoding::shell;
 use system::{Command, Result, debug, warning};
 
 use crate::user_scripts::exit_codes;
-use crate::{Context, Frequency, Module, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    activation: &["power_state"],
-    ..Module::of::<Keys>("power_state_change", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("power_state_change", Frequency::Instance, run);
 
 config::string_enum! {
-    enum Mode { PowerOff = "poweroff", Reboot = "reboot", Halt = "halt" }
+    pub enum Mode { PowerOff = "poweroff", Reboot = "reboot", Halt = "halt" }
 }
 
 config::keys! {
-    struct PowerState {
+    pub struct PowerState {
         /// Minutes to wait after the boot, or `now`.
         delay: Delay = "now";
         /// The new power state.
@@ -40,7 +34,7 @@ config::keys! {
         /// true, false, or a command: exit status 0 is true, 1 is false.
         condition: Condition = true;
     }
-    struct Keys {
+    pub struct Keys {
         /// Power off, reboot or halt at the end of the boot.
         power_state: Option<PowerState>;
     }
@@ -133,8 +127,8 @@ const NOT_PERFORMING: &str = "Not performing power state change!";
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
-    if invalid.contains("power_state") {
+    let (keys, invalid) = context.read_keys_and_findings::<Keys>();
+    if invalid.has_invalid("power_state") {
         // An invalid delay would default to "now".
         warning!(sys, "power_state is invalid. {NOT_PERFORMING}");
         return Ok(());

@@ -11,26 +11,19 @@ use crate::packages::downloaded_script;
 use crate::packages::package_sources;
 use crate::values::named::Named;
 use crate::values::text_values::{AnyMap, Line, Word};
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["puppet"],
-    ..Module::of::<Keys>("puppet", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("puppet", Frequency::Instance, run).repeatable();
 
 /// Names of the package and of the service, in order of preference.
 const NAMES: [&str; 2] = ["puppet-agent", "puppet"];
 
 config::string_enum! {
-    enum InstallType { Packages = "packages", Aio = "aio" }
+    pub enum InstallType { Packages = "packages", Aio = "aio" }
 }
 
 config::keys! {
-    struct Puppet {
+    pub struct Puppet {
         /// Install Puppet.
         install: bool = true;
         /// The version to install.
@@ -65,7 +58,7 @@ config::keys! {
             key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
         ])];
     }
-    struct Keys {
+    pub struct Keys {
         /// Install, configure and run the Puppet agent.
         puppet: Option<Puppet>;
     }
@@ -104,31 +97,22 @@ impl FromNode for Conf {
     ])];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
-        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of sections") };
+        let map = reader.map(node, "a map of sections")?;
         let mut conf = Conf::default();
-        for (name, value) in map.iter() {
-            let section = name.scalar_text().unwrap_or_default();
-            reader.nested(&section, |reader| {
-                if section == "ca_cert" {
-                    conf.ca_cert = String::read(value, reader);
-                    return;
-                }
-                let Value::Map(settings) = &value.value else {
-                    reader.type_error::<()>(value, "a map of settings");
-                    return;
-                };
-                if read_name(name, reader).is_none() {
-                    return;
-                }
-                for (key, value) in settings.iter() {
-                    reader.nested(&key.scalar_text().unwrap_or_default(), |reader| {
-                        let Some(key) = read_name(key, reader) else { return };
-                        let value = Line::read(value, reader);
-                        conf.settings.extend(value.map(|text| (section.clone(), key.to_lowercase(), text.0)));
-                    });
-                }
-            });
-        }
+        reader.entries(map.iter(), |section, name, value, reader| {
+            if section == "ca_cert" {
+                conf.ca_cert = String::read(value, reader);
+                return;
+            }
+            let Some(settings) = reader.map(value, "a map of settings") else { return };
+            if read_name(name, reader).is_none() {
+                return;
+            }
+            let read = |_: &str, key: &Node, value: &Node, reader: &mut Reader| {
+                Some((section.into(), read_name(key, reader)?.to_lowercase(), Line::read(value, reader)?.0))
+            };
+            conf.settings.extend(reader.entries(settings.iter(), read).into_iter().flatten());
+        });
         Some(conf)
     }
 }
@@ -143,9 +127,7 @@ fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(puppet) = valid_key(context, "puppet", Keys::read_known, |keys| keys.puppet)? else {
-        return Ok(());
-    };
+    let Some(puppet) = context.valid_key(|k: Keys| k.puppet)? else { return Ok(()) };
     let sys = context.sys;
     let (program, owner) = match puppet.install_type {
         InstallType::Packages => ("puppet", "puppet"),
@@ -183,8 +165,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     if puppet.exec {
         let args = puppet.exec_args.map_or_else(|| vec!["--test".to_string()], |Arguments(args)| args);
-        let argv = [program.to_string(), "agent".into()].into_iter().chain(args);
-        sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(context.script_timeout))?;
+        let agent = Command::new([program, "agent"]).user_args(args);
+        sys.run(&agent.output(OutputMode::Inherit).timeout(context.script_timeout))?;
     }
     if puppet.start_service {
         manage_service(context, ServiceAction::Start, "started");

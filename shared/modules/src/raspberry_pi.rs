@@ -8,17 +8,11 @@ use system::{Command, Result, error};
 
 use crate::services::activation::Activation;
 use crate::services::reboot::reboot;
-use crate::{Context, Distros, Frequency, Module, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    // Not repeatable: it would reboot again.
-    distros: Distros::Named(&["raspberry-pi-os"]),
-    activation: &["rpi"],
-    ..Module::of::<Keys>("raspberry_pi", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+// Not repeatable: it would reboot again.
+pub const MODULE: Module =
+    Module::if_set::<Keys>("raspberry_pi", Frequency::Instance, run).on(&["raspberry-pi-os"]);
 
 const RASPI_CONFIG: &str = "/usr/bin/raspi-config";
 const USB_GADGET: &str = "/usr/bin/rpi-usb-gadget";
@@ -27,13 +21,13 @@ const USB_GADGET_TIMEOUT: Duration = Duration::from_secs(30);
 const REBOOT: [&str; 4] = ["shutdown", "-r", "now", "Rebooting to apply config.txt changes..."];
 
 config::keys! {
-    struct SerialPort {
+    pub struct SerialPort {
         /// Enable a login shell on the serial port. Before the Raspberry Pi 5 this includes `hardware`.
         console: bool = false;
         /// Enable the hardware of the serial port.
         hardware: bool = false;
     }
-    struct Interfaces {
+    pub struct Interfaces {
         /// Enable SPI. Interfaces that are not set stay unchanged.
         spi: Option<bool>;
         /// Enable I2C.
@@ -43,13 +37,13 @@ config::keys! {
         /// Enable 1-Wire.
         onewire: Option<bool>;
     }
-    struct Board {
+    pub struct Board {
         /// Interfaces to enable or disable.
         interfaces: Option<Open<Interfaces>>;
         /// Enable USB gadget mode. If it is not set, the mode is unchanged.
         enable_usb_gadget: Option<bool>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Raspberry Pi settings. The machine reboots after a change.
         rpi: Option<Open<Board>>;
     }
@@ -93,7 +87,7 @@ impl FromNode for Serial {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(Open(board)) = context.read_keys(Keys::read_known).and_then(|keys| keys.rpi) else {
+    let Some(Open(board)) = context.read_keys::<Keys>().and_then(|keys| keys.rpi) else {
         return Ok(());
     };
     let settings = format!("{:?} {:?}", board.interfaces, board.enable_usb_gadget);

@@ -3,13 +3,14 @@
 
 use system::{Command, Error, Result, System, debug};
 
-use crate::{Context, Frequency, Module, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run);
+pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run).repeatable();
 
-/// The module in the documentation.
-pub const DOCS: Section =
-    Section::without_keys(MODULE.name, "Gives IBM RSCT, if installed, a new node ID in a new instance.");
+config::keys! {
+    /// Gives IBM RSCT, if installed, a new node ID in a new instance.
+    pub struct Keys {}
+}
 
 /// Directories of RSCT's programs, which are not in PATH.
 const DIRECTORIES: [&str; 2] = ["/opt/rsct/install/bin", "/opt/rsct/bin"];

@@ -3,20 +3,17 @@
 
 use config::schema::{Type, flag, word};
 use config::{FromNode, Node, Reader};
-use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
+use system::{
+    Command, Error, GrowableFileSystem, MountInfo, Result, System, debug, info, mounted_at, warning,
+};
 
 use crate::disks::block_device::{find_block_device, mount_device};
-use crate::disks::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module =
-    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("resizefs", Frequency::Always, run) };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("resizefs", Frequency::Always, run).repeatable();
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Grow the root file system to fill its partition; `noblock` does so in the background.
         resize_rootfs: Resize = true;
     }
@@ -48,8 +45,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let wanted = match context.args.first() {
         Some(arg) => Resize::read(arg, &mut Reader::new()),
         None => {
-            let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
-            keys.map(|k| k.resize_rootfs).filter(|_| !invalid.contains("resize_rootfs"))
+            let (keys, invalid) = context.read_keys_and_findings::<Keys>();
+            keys.map(|k| k.resize_rootfs).filter(|_| !invalid.has_invalid("resize_rootfs"))
         }
     };
     let Some(wanted) = wanted else {
@@ -68,7 +65,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
 /// Grows the file system that is mounted at a point.
 pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
-    let mounts = read_mountinfo(sys)?;
+    let mounts = sys.mounts()?;
     let Some(mount) = mounted_at(&mounts, point) else {
         warning!(sys, "resizefs: {point} is not a mount point");
         return Ok(());

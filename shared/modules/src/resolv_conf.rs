@@ -6,17 +6,12 @@ use config::{FromNode, Map, Node, Reader, Value};
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::values::text_values::{is_word, text_types};
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(DISTROS),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["manage_resolv_conf"],
-    ..Module::of::<Keys>("resolv_conf", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("resolv_conf", Frequency::Instance, run)
+    .activated_by(&["manage_resolv_conf"])
+    .repeatable()
+    .on(DISTROS);
 
 const DISTROS: &[&str] = &[
     "alpine",
@@ -39,7 +34,7 @@ const DISTROS: &[&str] = &[
 const WITH_RESOLVED: [&str; 3] = ["azurelinux", "mariner", "photon"];
 
 config::keys! {
-    struct ResolvConf {
+    pub struct ResolvConf {
         /// IP addresses of name servers.
         nameservers: Vec<Word>, types [LIST];
         /// Search domains.
@@ -51,7 +46,7 @@ config::keys! {
         /// Options of resolv.conf(5): `NAME: true` for a flag, otherwise `NAME: VALUE`.
         options: Option<Options>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Write /etc/resolv.conf, or resolved.conf where systemd-resolved is the default.
         manage_resolv_conf: bool = false;
         /// The contents.
@@ -61,7 +56,7 @@ config::keys! {
 
 text_types! {
     /// A string without whitespace or control characters, as all parts of a line of resolv.conf(5) are.
-    struct Word: "a single word", is_word;
+    pub struct Word: "a single word", is_word;
 }
 
 /// Options: words, and words with values.
@@ -74,30 +69,25 @@ struct Options {
 impl FromNode for Options {
     const SCHEMA: &'static [Type] = &[ANY_MAP];
     fn read(node: &Node, reader: &mut Reader) -> Option<Options> {
-        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of options") };
+        let map = reader.map(node, "a map of options")?;
         let mut options = Options::default();
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            reader.nested(&name, |reader| match &value.value {
-                _ if !is_word(&name) => {
-                    let _ = reader.type_error::<()>(key, "the name of an option");
+        reader.entries(map.iter(), |name, key, value, reader| match &value.value {
+            _ if !is_word(name) => reader.report_type_error(key, "the name of an option"),
+            Value::Bool(true) => options.flags.push(name.into()),
+            Value::Bool(false) => {}
+            _ => {
+                if let Some(Word(word)) = Word::read(value, reader) {
+                    options.values.insert(name, word);
                 }
-                Value::Bool(true) => options.flags.push(name.clone()),
-                Value::Bool(false) => {}
-                _ => {
-                    if let Some(Word(word)) = Word::read(value, reader) {
-                        options.values.insert(name.clone(), word);
-                    }
-                }
-            });
-        }
+            }
+        });
         Some(options)
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     if !keys.manage_resolv_conf {
         debug!(sys, "manage_resolv_conf is false; skipping");
         return Ok(());

@@ -8,20 +8,13 @@ use config::{FromNode, Node, Reader};
 use system::{Command, Error, Result, debug, info, warning};
 
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["fedora", "rhel"]),
-    flags: &[crate::ModuleFlag::Repeatable],
-    activation: &["rh_subscription"],
-    ..Module::of::<Keys>("rh_subscription", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("rh_subscription", Frequency::Instance, run).repeatable().on(&["fedora", "rhel"]);
 
 config::keys! {
-    struct Subscription {
+    pub struct Subscription {
         /// The user name.
         username: Option<Line>;
         /// The password.
@@ -47,7 +40,7 @@ config::keys! {
         /// The hostname of the subscription server.
         server_hostname: Option<Line>, also "server-hostname" since "25.3";
     }
-    struct Keys {
+    pub struct Keys {
         /// Register with Red Hat Subscription Manager.
         rh_subscription: Option<Subscription>, within once();
     }
@@ -72,7 +65,7 @@ impl FromNode for Org {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let wanted = fully_valid_key(context, &["rh_subscription"], Keys::read_known, |k| k.rh_subscription)?;
+    let wanted = context.fully_valid_key(|k: Keys| k.rh_subscription)?;
     let sys = context.sys;
     let Some(wanted) = wanted.filter(is_configured) else {
         debug!(sys, "rh_subscription: neither a user with a password nor an activation key is set; skipped");
@@ -133,27 +126,24 @@ fn manager(context: &Context<'_>, arguments: &[&str]) -> Result<String> {
 }
 
 fn register(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
-    let (login, shown) = match wanted {
-        Subscription { activation_key: Some(Line(key)), org: Some(Org(org)), .. } => (
-            [format!("--activationkey={key}"), format!("--org={org}")],
-            format!("--activationkey=… --org={org}"),
-        ),
-        Subscription { username: Some(Line(user)), password: Some(Line(password)), .. } => (
-            [format!("--username={user}"), format!("--password={password}")],
-            format!("--username={user} --password=…"),
-        ),
+    let command = Command::new(["subscription-manager", "register"]);
+    // The password is an argument, because this program does not read it from standard input.
+    let mut command = match wanted {
+        Subscription { activation_key: Some(Line(key)), org: Some(Org(org)), .. } => {
+            command.secret("--activationkey=", key).arg(format!("--org={org}"))
+        }
+        Subscription { username: Some(Line(user)), password: Some(Line(password)), .. } => {
+            command.arg(format!("--username={user}")).secret("--password=", password)
+        }
         _ => return Err(Error::new("expected activation_key and org, or username and password")),
     };
-    // The password is an argument, because this program does not read it from standard input.
-    let mut command =
-        Command::new(["subscription-manager", "register"]).arg(login[0].as_str()).arg(login[1].as_str());
     let urls = [("--baseurl", &wanted.rhsm_baseurl), ("--serverurl", &wanted.server_hostname)];
     for (option, value) in urls {
         if let Some(Line(value)) = value {
             command = command.arg(format!("{option}={value}"));
         }
     }
-    context.sys.run(&command.redacted(format!("subscription-manager register {shown}"))).map(drop)
+    context.sys.run(&command).map(drop)
 }
 
 fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {

@@ -2,34 +2,28 @@
 //! lines for remote hosts are built by a pure function.
 
 use config::schema::{ANY_MAP, Deprecation, STR, Type, list, map, word};
-use config::{FromNode, Map, Node, Reader, Value};
+use config::{FromNode, KeyStruct, Map, Node, Reader, Value};
 use distro::ServiceAction;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
 use crate::values::named::Named;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["rsyslog"],
-    ..Module::of::<Keys>("rsyslog", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::of::<Keys>("rsyslog", Frequency::Instance, run).activated_by(&["rsyslog"]).repeatable();
 
 const LIST_FORM: Deprecation = Deprecation::new("22.2", "a map with the key configs");
 
 config::keys! {
-    struct FileEntry {
+    pub struct FileEntry {
         /// The file in `config_dir`, instead of `config_filename`.
         filename: Option<SingleLine>;
         /// The configuration.
         content: String;
     }
-    struct Rsyslog {
+    pub struct Rsyslog {
         /// The configuration directory.
         config_dir: SingleLine = "/etc/rsyslog.d";
         /// The file for `configs` without a file name and for `remotes`.
@@ -48,7 +42,7 @@ config::keys! {
         /// Packages to install. The default is `[rsyslog]`.
         packages: Option<Vec<String>>, within unique();
     }
-    struct Keys {
+    pub struct Keys {
         /// Configure rsyslog.
         rsyslog: Option<Settings>;
         @unlisted {
@@ -106,22 +100,13 @@ struct Remotes(Vec<String>);
 impl FromNode for Remotes {
     const SCHEMA: &'static [Type] = &[ANY_MAP];
     fn read(node: &Node, reader: &mut Reader) -> Option<Remotes> {
-        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of names and hosts") };
-        let mut lines = Vec::new();
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            if value.is_falsy() {
-                continue;
-            }
-            let line = value.as_str().and_then(|text| forwarding_line(&name, text));
-            match line {
-                Some(line) => lines.push(line),
-                None => reader.nested(&name, |r| {
-                    let _ = r.type_error::<()>(value, "[FILTER] [@|@@]HOST[:PORT]");
-                }),
-            }
-        }
-        Some(Remotes(lines))
+        let map = reader.map(node, "a map of names and hosts")?;
+        let remotes = map.iter().filter(|(_, value)| !value.is_falsy());
+        let lines = reader.entries(remotes, |name, _, value, r| {
+            let line = value.as_str().and_then(|text| forwarding_line(name, text));
+            line.or_else(|| r.type_error(value, "[FILTER] [@|@@]HOST[:PORT]"))
+        });
+        Some(Remotes(lines.into_iter().flatten().collect()))
     }
 }
 
@@ -148,7 +133,7 @@ impl FromNode for ReloadCommand {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     let Some(Settings { keys: mut wanted, is_list }) = keys.rsyslog else {
         let is_invalid = context.config.get("rsyslog").is_some_and(|n| !n.is_null());
         return if is_invalid { Err(Error::new("rsyslog is invalid; module skipped")) } else { Ok(()) };
@@ -189,11 +174,9 @@ fn run(context: &Context<'_>) -> Result<()> {
                 context.system_info.get("rsyslog_svcname").and_then(Node::as_str).unwrap_or("rsyslog");
             context.distro.manage_service(sys, ServiceAction::TryReload, service)
         }
-        ReloadCommand::Words(words) => sys.run(&Command::new(words)).map(drop),
+        ReloadCommand::Words(words) => sys.run(&Command::new(&words[..1]).user_args(&words[1..])).map(drop),
     };
-    if let Err(e) = reloaded {
-        warning!(sys, "Failed to reload syslog: {e}");
-    }
+    or_warn!(sys, reloaded, "Failed to reload syslog");
     Ok(())
 }
 

@@ -5,20 +5,15 @@ use system::{Result, WriteOptions};
 
 use crate::user_scripts::WrittenScript;
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["runcmd"],
     written_script: Some(WrittenScript { path: Layout::runcmd_script, run_by: "scripts_user" }),
-    ..Module::of::<Keys>("runcmd", Frequency::Instance, run)
+    ..Module::if_set::<Keys>("runcmd", Frequency::Instance, run).repeatable()
 };
 
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Commands to run once, late in the first boot: strings for the shell, or lists of a program and its
         /// arguments.
         runcmd: Option<Commands>;
@@ -26,9 +21,7 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(commands) = valid_key(context, "runcmd", Keys::read_known, |k| k.runcmd)? else {
-        return Ok(());
-    };
+    let Some(commands) = context.valid_key(|k: Keys| k.runcmd)? else { return Ok(()) };
     // Commands often contain secrets.
     context.sys.write(context.layout.runcmd_script(), commands.script(), WriteOptions::mode(0o700))?;
     Ok(())

@@ -7,19 +7,12 @@ use system::{Command, OutputMode, Result, WriteOptions};
 use crate::packages::package_sources;
 use crate::services::activation::{Activation, is_changed};
 use crate::values::text_values::{AnyMap, Line, Word};
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["salt_minion"],
-    ..Module::of::<Keys>("salt_minion", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("salt_minion", Frequency::Instance, run).repeatable();
 
 config::keys! {
-    struct Salt {
+    pub struct Salt {
         /// The package name.
         pkg_name: Word = "salt-minion";
         /// The service name.
@@ -37,16 +30,14 @@ config::keys! {
         /// The key directory. The default is `pki/minion` in `config_dir`, or `pki` if that does not exist.
         pki_dir: Option<Line>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Install and configure the Salt minion.
         salt_minion: Option<Salt>;
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(salt) = valid_key(context, "salt_minion", Keys::read_known, |keys| keys.salt_minion)? else {
-        return Ok(());
-    };
+    let Some(salt) = context.valid_key(|k: Keys| k.salt_minion)? else { return Ok(()) };
     let (sys, distro) = (context.sys, context.distro);
     package_sources::install_names(context, &[salt.pkg_name.0])?;
     let service = salt.service_name.0.as_str();

@@ -6,24 +6,21 @@ use system::{Error, Result};
 
 use crate::user_scripts::ScriptDirectory;
 use crate::user_scripts::run_parts::run_parts;
-use crate::{Context, Frequency, Module, Section};
+use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module {
     scripts: Some(ScriptDirectory { path: Layout::vendor_scripts, prefix }),
     ..Module::of::<Keys>("scripts_vendor", Frequency::Instance, run)
 };
 
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
 config::keys! {
-    struct VendorData {
+    pub struct VendorData {
         /// Process vendor-data. The network stage reads this setting.
         enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean").message("Deprecated in version 22.3. Use of type string for this value is deprecated. Use a boolean instead."))];
         /// A command with arguments that runs each script; the script's path is appended.
         prefix: Vec<String>, types [list(&[STR, INT]), STR];
     }
-    struct Keys {
+    pub struct Keys {
         /// Settings for vendor-data.
         vendor_data: Option<VendorData>;
     }
@@ -38,8 +35,8 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// # Errors
 /// Fails if it is invalid: the scripts must not run without it.
 fn prefix(context: &Context<'_>) -> Result<Vec<String>> {
-    let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
-    if invalid.contains("vendor_data.prefix") {
+    let (keys, invalid) = context.read_keys_and_findings::<Keys>();
+    if invalid.has_invalid("vendor_data.prefix") {
         return Err(Error::new("vendor_data.prefix is invalid; no vendor script was run"));
     }
     Ok(keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default())

@@ -6,25 +6,19 @@ use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
 use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
-use crate::{Context, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("seed_random", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("seed_random", Frequency::Instance, run).repeatable();
 
 /// Limits the seed, in bytes: more does not improve the randomness.
 const MAX_SEED_SIZE: usize = 1 << 20;
 
 config::string_enum! {
-    enum SeedEncoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
+    pub enum SeedEncoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
 }
 
 config::keys! {
-    struct RandomSeed {
+    pub struct RandomSeed {
         /// The file to append the seed to.
         file: FilePath = "/dev/urandom";
         /// The seed.
@@ -36,7 +30,7 @@ config::keys! {
         /// Fail if the command is missing.
         command_required: bool = false;
     }
-    struct Keys {
+    pub struct Keys {
         /// Seed the kernel's random number generator.
         random_seed: Option<RandomSeed>;
     }
@@ -44,11 +38,10 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     // The cloud's data is used even if the user's configuration is invalid.
-    let (keys, invalid) =
-        match fully_valid_key(context, &["random_seed"], Keys::read_known, |k| k.random_seed) {
-            Ok(keys) => (keys, Ok(())),
-            Err(e) => (None, Err(e)),
-        };
+    let (keys, invalid) = match context.fully_valid_key(|k: Keys| k.random_seed) {
+        Ok(keys) => (keys, Ok(())),
+        Err(e) => (None, Err(e)),
+    };
     let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.0.as_str());
     let from_user = match &keys {
         Some(RandomSeed { data: Some(ByteString(data)), encoding, .. }) => {

@@ -4,23 +4,15 @@
 use serde_json::json;
 use system::{Error, Result, WriteOptions, debug};
 
-use crate::hostname::{self, Keys};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::hostname;
+pub use crate::hostname::Keys;
+use crate::{Context, Frequency, Module};
 
 /// The module, for the runner.
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("set_hostname", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("set_hostname", Frequency::Instance, run).repeatable();
 
 fn run(context: &Context<'_>) -> Result<()> {
-    match context.read_keys(Keys::read_known) {
-        Some(keys) => apply(context, &keys, false),
-        None => Ok(()),
-    }
+    apply(context, false)
 }
 
 /// Sets the hostname before the network is configured, because DHCP requests contain it. Does nothing unless the
@@ -29,19 +21,17 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// # Errors
 /// Fails if the name is invalid or cannot be set.
 pub fn set_hostname_early(context: &Context<'_>) -> Result<()> {
-    match context.read_keys(Keys::read_known) {
-        Some(keys) => apply(context, &keys, true),
-        None => Ok(()),
-    }
+    apply(context, true)
 }
 
-fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> {
+fn apply(context: &Context<'_>, metadata_only: bool) -> Result<()> {
     let sys = context.sys;
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     if keys.preserve_hostname {
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());
     }
-    let Some(names) = hostname::resolve(context, keys, metadata_only) else {
+    let Some(names) = hostname::resolve(context, &keys, metadata_only) else {
         debug!(sys, "no hostname is known yet");
         return Ok(());
     };
@@ -58,7 +48,8 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
             None
         }
     };
-    if before.as_ref() == Some(&record) {
+    // After a power failure the record may have survived without the hostname.
+    if before.as_ref() == Some(&record) && !context.is_repeat {
         debug!(sys, "the hostname is unchanged");
         return Ok(());
     }
@@ -66,7 +57,7 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
         debug!(sys, "no hostname is configured; keeping the current one");
         return Ok(());
     }
-    let name = names.preferred(hostname::prefer_fqdn(context, keys));
+    let name = names.preferred(hostname::prefer_fqdn(context, &keys));
     debug!(sys, "setting the hostname to {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
@@ -94,6 +85,10 @@ mod tests {
         sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("mine\n"));
+        // A power failure may keep the record and lose the file.
+        sandbox.is_repeat = true;
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(hostname_file(&sandbox).as_deref(), Some("web\n"));
         sandbox.config = crate::tests::sandbox::yaml("hostname: other");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("other\n"));

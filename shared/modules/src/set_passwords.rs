@@ -10,29 +10,23 @@ use system::{Error, Result, System, debug, warning};
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("set_passwords", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("set_passwords", Frequency::Instance, run).repeatable();
 
 config::string_enum! {
-    enum Random { Random = "RANDOM" or "R" }
-    enum Kind { Hash = "hash", Text = "text" }
+    pub enum Random { Random = "RANDOM" or "R" }
+    pub enum Kind { Hash = "hash", Text = "text" }
 }
 
 config::keys! {
-    struct RandomPassword as "random_password" {
+    pub struct RandomPassword as "random_password" {
         /// The user name.
         name: UserName;
         /// Generate a password and print it to the console.
         type_ as "type": Random;
     }
-    struct SetPassword as "set_password" {
+    pub struct SetPassword as "set_password" {
         /// The user name.
         name: UserName;
         /// The form of `password`.
@@ -40,7 +34,7 @@ config::keys! {
         /// The password, or its hash.
         password: Secret;
     }
-    struct Chpasswd {
+    pub struct Chpasswd {
         /// Require a new password at the first login.
         expire: bool = true;
         /// Users and their passwords.
@@ -48,7 +42,7 @@ config::keys! {
         /// Lines of `USER:PASSWORD`.
         list: Option<UserPasswordLines>, until "22.2" use "users";
     }
-    struct Keys {
+    pub struct Keys {
         /// Allow password authentication over SSH.
         ssh_pwauth: Option<PasswordLogin>;
         /// Passwords of users.
@@ -185,7 +179,8 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> PasswordPlan {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
+    let (Some(keys), invalid) = context.read_keys_and_findings::<Keys>() else { return Ok(()) };
+    distro::remove_stale_locks(sys);
     let argument = context.first_arg();
     let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
     let chpasswd = keys.chpasswd;
@@ -198,7 +193,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             None => warning!(sys, "password: ignored; there is no default user and no user in 'users'"),
         }
     }
-    let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !invalid.contains("chpasswd.expire");
+    let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !invalid.has_invalid("chpasswd.expire");
     let passwords = set_planned_passwords(context, plan(users, &lines), expire);
     // Password authentication is configured even if a password could not be set.
     let login = keys.ssh_pwauth.map_or(Ok(()), |login| apply_ssh_pwauth(context, login));
@@ -230,10 +225,8 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     }
     if expire {
         for (user, _) in plan.plain.iter().chain(&plan.hashed) {
-            if let Err(e) = distro.expire_password(sys, user) {
-                warning!(sys, "{e}");
-                errors.push(e);
-            }
+            let expired = distro.expire_password(sys, user).inspect_err(|e| warning!(sys, "{e}"));
+            errors.extend(expired.err());
         }
     }
     errors.pop().map_or(Ok(()), Err)
@@ -291,9 +284,7 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
         _ if !sys.is_live() => Ok(()),
         _ => distro.manage_service(sys, ServiceAction::Restart, service),
     };
-    if let Err(e) = restarted {
-        warning!(sys, "ssh_pwauth takes effect when sshd is next restarted: {e}");
-    }
+    or_warn!(sys, restarted, "ssh_pwauth takes effect when sshd is next restarted");
     Ok(())
 }
 

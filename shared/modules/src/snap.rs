@@ -6,42 +6,39 @@ use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
 use crate::services::snap_seeding::wait_until_seeded;
 use crate::values::text_values::in_key_order;
-use crate::{Context, Distros, Frequency, Module, Section, fully_valid_key};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    activation: &["snap"],
-    ..Module::of::<Keys>("snap", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("snap", Frequency::Instance, run).on(&["ubuntu"]);
 
 config::keys! {
-    struct Snap {
+    pub struct Snap {
         /// Assertions for `snap ack`.
         assertions: Option<Assertions>;
         /// Commands to run: strings for the shell, or lists of arguments, with or without `snap` in front.
         commands: Option<Commands>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Snap assertions and commands.
         snap: Option<Snap>, within min(1);
     }
 }
 
-/// Returns the values of a list, or those of a map in the order of its keys if it is sorted.
-fn values<'n>(node: &'n Node, sorted: bool, reader: &mut Reader) -> Option<Vec<(String, &'n Node)>> {
-    match &node.value {
-        Value::Seq(items) => Some(items.iter().enumerate().map(|(i, n)| (format!("[{i}]"), n)).collect()),
+/// Reads the values of a list, or those of a map in the order of its keys if it is sorted; one invalid value makes all invalid.
+fn values<T>(
+    node: &Node,
+    sorted: bool,
+    reader: &mut Reader,
+    read: fn(&Node, &mut Reader) -> Option<T>,
+) -> Option<Vec<T>> {
+    let values = match &node.value {
+        Value::Seq(items) => reader.items(items, read),
         Value::Map(map) => {
             let entries = if sorted { in_key_order(map) } else { map.iter().collect() };
-            let named =
-                entries.into_iter().map(|(key, value)| (key.scalar_text().unwrap_or_default(), value));
-            Some(named.collect())
+            reader.entries(entries, |_, _, value, reader| read(value, reader))
         }
-        _ => reader.type_error(node, "a list or a map"),
-    }
+        _ => return reader.type_error(node, "a list or a map"),
+    };
+    values.into_iter().collect()
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,9 +51,7 @@ impl FromNode for Assertions {
     ];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Assertions> {
-        let texts = values(node, false, reader)?;
-        let texts = texts.into_iter().map(|(name, node)| reader.nested(&name, |r| String::read(node, r)));
-        texts.collect::<Option<Vec<_>>>().map(Assertions)
+        values(node, false, reader, String::read).map(Assertions)
     }
 }
 
@@ -79,9 +74,7 @@ impl FromNode for Commands {
     ];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
-        let lines = values(node, true, reader)?;
-        let lines = lines.into_iter().map(|(name, node)| reader.nested(&name, |r| read_line(node, r)));
-        lines.collect::<Option<Vec<_>>>().map(Commands)
+        values(node, true, reader, read_line).map(Commands)
     }
 }
 
@@ -94,10 +87,7 @@ fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
                 Some((first, rest)) if first.is_null() => (true, rest),
                 _ => (false, &items[..]),
             };
-            let mut words = Vec::with_capacity(items.len() + 1);
-            for (i, item) in items.iter().enumerate() {
-                words.push(reader.nested(&format!("[{i}]"), |reader| String::read(item, reader))?);
-            }
+            let mut words = reader.items(items, String::read).into_iter().collect::<Option<Vec<_>>>()?;
             if words.is_empty() || words.iter().any(|word| word.contains('\0')) {
                 return reader.type_error(node, "a command and its arguments");
             }
@@ -112,9 +102,7 @@ fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
 
 fn run(context: &Context<'_>) -> Result<()> {
     // One invalid item makes the whole list invalid: an incomplete installation is worse than no installation.
-    let Some(snap) = fully_valid_key(context, &["snap"], Keys::read_known, |keys| keys.snap)? else {
-        return Ok(());
-    };
+    let Some(snap) = context.fully_valid_key(|k: Keys| k.snap)? else { return Ok(()) };
     let sys = context.sys;
     if context.config.get("snap").is_none_or(Node::is_falsy) {
         debug!(sys, "snap is empty; skipping");
@@ -134,13 +122,12 @@ fn run(context: &Context<'_>) -> Result<()> {
                 if !text.starts_with("snap ") {
                     warning!(sys, "snap.commands: command {} does not begin with snap", i + 1);
                 }
-                Command::new(["/bin/sh", "-c", text])
+                Command::shell(text)
             }
-            Line::Words(words) => Command::new(words),
+            Line::Words(words) => Command::new(&words[..1]).user_args(&words[1..]),
         };
         let command = command.output(OutputMode::Inherit).timeout(context.script_timeout);
-        if let Err(e) = sys.run(&command) {
-            warning!(sys, "snap.commands: {e}");
+        if or_warn!(sys, sys.run(&command), "snap.commands: command {}", i + 1).is_none() {
             failed.push((i + 1).to_string());
         }
     }
@@ -154,6 +141,19 @@ fn run(context: &Context<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
+
+    #[test]
+    fn words_of_failed_commands_are_not_shown() {
+        let sandbox =
+            Sandbox::new("snap: {commands: [snap login geheim, [login, geheim, --otp=geheim, --classic]]}");
+        sandbox.stub("snap", "test $1 = wait");
+        assert!(sandbox.run(&MODULE).is_err());
+        let shown = [sandbox.logged_warnings(), sandbox.commands()].concat().join("\n");
+        for command in ["/bin/sh -c REDACTED", "snap REDACTED REDACTED --otp=REDACTED --classic"] {
+            assert!(shown.contains(command) && !shown.contains("geheim"), "{shown}");
+        }
+        assert!(sandbox.calls().ends_with("\nsnap login geheim\nsnap login geheim --otp=geheim --classic\n"));
+    }
 
     #[test]
     fn keys_are_in_numeric_order_and_null_runs_another_program() {

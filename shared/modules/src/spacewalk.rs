@@ -5,22 +5,18 @@ use system::{Command, OutputMode, Result, debug, info};
 use crate::hostname;
 use crate::packages::package_sources;
 use crate::values::text_values::Word;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["rhel", "fedora", "openeuler"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["spacewalk"],
-    ..Module::of::<Keys>("spacewalk", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("spacewalk", Frequency::Instance, run).repeatable().on(&[
+    "rhel",
+    "fedora",
+    "openeuler",
+]);
 
 const CERTIFICATE: &str = "/usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";
 
 config::keys! {
-    struct Spacewalk {
+    pub struct Spacewalk {
         /// The hostname of the server.
         server: Option<Word>;
         /// The proxy for connections to the server.
@@ -28,16 +24,14 @@ config::keys! {
         /// The activation key.
         activation_key: Option<Word>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Register with a Spacewalk server.
         spacewalk: Option<Spacewalk>;
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(wanted) = valid_key(context, "spacewalk", Keys::read_known, |keys| keys.spacewalk)? else {
-        return Ok(());
-    };
+    let Some(wanted) = context.valid_key(|k: Keys| k.spacewalk)? else { return Ok(()) };
     let sys = context.sys;
     let Some(Word(server)) = wanted.server else {
         debug!(sys, "spacewalk.server is not set; skipped");
@@ -59,8 +53,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     argv.extend(["--sslCACert", CERTIFICATE]);
     let mut command = Command::new(argv);
     if let Some(Word(key)) = &wanted.activation_key {
-        let redacted = format!("{} --activationkey …", command.command_line());
-        command = command.arg("--activationkey").arg(key).redacted(redacted);
+        command = command.arg("--activationkey").secret("", key);
     }
     sys.run(&command.output(OutputMode::Inherit)).map(drop)
 }

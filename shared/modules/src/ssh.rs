@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, list, map_of, word};
-use config::{FindingKind, FromNode, Node, Reader};
+use config::{FindingKind, FromNode, KeyStruct, Node, Reader};
 use state::HostKeyService;
 use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
 
@@ -12,29 +12,26 @@ use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{SingleLine, SshKeys};
 use crate::accounts::users::Accounts;
 use crate::values::text_values::text_types;
-use crate::{Context, Frequency, Module, ModuleFlag, Section, StartAhead};
+use crate::{Context, Frequency, Module, ModuleFlag, StartAhead, or_debug, or_warn};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
     start_ahead: Some(StartAhead { during: "users_groups", start: start_ahead }),
     ..Module::of::<Keys>("ssh", Frequency::Instance, run)
+        .flags(&[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin])
 };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const SSH_DIR: &str = "/etc/ssh";
 const HOST_KEY_TYPES: [&str; 3] = ["rsa", "ecdsa", "ed25519"];
 
 config::keys! {
-    struct Publish {
+    pub struct Publish {
         /// Publish the host's public keys to the cloud, if it supports this.
         enabled: bool = true;
         /// Key types that are not published.
         blacklist: Vec<String>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Host keys: `TYPE_private`, `TYPE_public` and `TYPE_certificate` for rsa, ecdsa and ed25519.
         ssh_keys: Option<HostKeys>;
         /// Public keys that are authorized to log in as the default user.
@@ -58,7 +55,7 @@ config::keys! {
 
 text_types! {
     /// A type of host keys. ssh-keygen knows which ones it supports; here it must not be one of its options.
-    struct KeyType: "a type of keys: rsa, ecdsa or ed25519", |text| {
+    pub struct KeyType: "a type of keys: rsa, ecdsa or ed25519", |text| {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         !text.is_empty() && !text.starts_with('-') && text.bytes().all(fits)
     };
@@ -85,25 +82,20 @@ impl std::fmt::Debug for HostKeys {
 impl FromNode for HostKeys {
     const SCHEMA: &'static [Type] = &[map_of(&key("<type>", &[STR]).format(Format::HostKey).doc("The text of a host key's file: `ed25519_private`, `ed25519_public`, `ed25519_certificate`, and the same of `ecdsa` and `rsa`."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
-        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of host keys") };
-        let mut keys = Vec::new();
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            reader.nested(&name, |reader| match parse_host_key_name(&name) {
-                Some((kind, part)) => {
-                    keys.extend(String::read(value, reader).map(|text| (kind, part, text)));
-                }
-                None => {
-                    let unsupported = name.starts_with("ecdsa-sk_") || name.starts_with("ed25519-sk_");
-                    let why = if unsupported { "unsupported" } else { "unknown" };
-                    let message = format!(
-                        "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
-                    );
-                    reader.add_finding(FindingKind::Unknown, key, message);
-                }
-            });
-        }
-        Some(HostKeys(keys))
+        let map = reader.map(node, "a map of host keys")?;
+        let keys = reader.entries(map.iter(), |name, key, value, reader| {
+            let Some((kind, part)) = parse_host_key_name(name) else {
+                let unsupported = name.starts_with("ecdsa-sk_") || name.starts_with("ed25519-sk_");
+                let why = if unsupported { "unsupported" } else { "unknown" };
+                let message = format!(
+                    "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
+                );
+                reader.add_finding(FindingKind::Unknown, key, message);
+                return None;
+            };
+            Some((kind, part, String::read(value, reader)?))
+        });
+        Some(HostKeys(keys.into_iter().flatten().collect()))
     }
 }
 
@@ -156,15 +148,15 @@ fn is_started_ahead(sys: &System) -> bool {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
+    let (Some(mut keys), invalid) = context.read_keys_and_findings::<Keys>() else { return Ok(()) };
     // Their defaults delete keys and permit logins.
-    keys.ssh_deletekeys &= !invalid.contains("ssh_deletekeys");
+    keys.ssh_deletekeys &= !invalid.has_invalid("ssh_deletekeys");
     // The keys of this instance, from a boot that could not install the login keys.
     let kept = context.layout.instance(KEEP_HOST_KEYS);
     keys.ssh_deletekeys &= !sys.exists(&kept);
-    keys.allow_public_ssh_keys &= !invalid.contains("allow_public_ssh_keys");
+    keys.allow_public_ssh_keys &= !invalid.has_invalid("allow_public_ssh_keys");
     keys.ssh_genkeytypes =
-        keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !invalid.contains("ssh_genkeytypes"));
+        keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !invalid.has_invalid("ssh_genkeytypes"));
     // A server without host keys accepts no login, so configured keys without a private key are ignored.
     let is_private =
         |(_, part, text): &(_, HostKeyFile, String)| *part == HostKeyFile::Private && !text.trim().is_empty();
@@ -195,15 +187,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     match login_keys {
         Ok(()) => {
-            if let Err(e) = sys.remove(&kept) {
-                debug!(sys, "{e}");
-            }
+            or_debug!(sys, sys.remove(&kept));
         }
         Err(e) if e.is_system_failure() => {
             // The next boot would repeat it, although clients know the host keys by then.
-            if let Err(e) = sys.write(&kept, "", WriteOptions::default()) {
-                debug!(sys, "{e}");
-            }
+            or_debug!(sys, sys.write(&kept, "", WriteOptions::default()));
             return Err(e.context("login keys"));
         }
         Err(e) => warning!(sys, "login keys: {e}"),
@@ -235,42 +223,33 @@ fn delete_host_keys(sys: &System, given: Option<&HostKeys>) {
     }
     for name in host_key_files(sys) {
         let path = format!("{SSH_DIR}/{name}");
-        if !kept.contains(&path)
-            && let Err(e) = sys.remove(path)
-        {
-            warning!(sys, "{e}");
+        if !kept.contains(&path) {
+            or_warn!(sys, sys.remove(path));
         }
     }
 }
 
 fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
     let sys = context.sys;
-    let (mut certificates, mut failed) = (Vec::new(), None);
+    let (mut certificates, mut failed) = (Vec::new(), Vec::new());
     for (kind, part, text) in &given.0 {
         let path = host_key_path(kind, *part);
         let how =
             if *part == HostKeyFile::Private { WriteOptions::secret() } else { WriteOptions::default() };
-        if let Err(e) = sys.write(&path, text, how) {
-            warning!(sys, "{e}");
-            failed = Some(e);
-        } else if *part == HostKeyFile::Certificate {
+        let written = sys.write(&path, text, how).inspect_err(|e| warning!(sys, "{e}"));
+        if written.is_ok() && *part == HostKeyFile::Certificate {
             certificates.push(("HostCertificate", path));
         }
+        failed.extend(written.err());
     }
-    if let Err(e) = sshd_config::append(sys, &certificates) {
-        warning!(sys, "{e}");
-        failed = Some(e);
-    }
+    failed.extend(sshd_config::append(sys, &certificates).inspect_err(|e| warning!(sys, "{e}")).err());
     for kind in HOST_KEY_TYPES {
         let has = |part| given.0.iter().any(|(k, p, _)| *k == kind && *p == part);
-        if has(HostKeyFile::Private)
-            && !has(HostKeyFile::Public)
-            && let Err(e) = derive_public(sys, kind)
-        {
-            warning!(sys, "cannot derive the public {kind} host key: {e}");
+        if has(HostKeyFile::Private) && !has(HostKeyFile::Public) {
+            or_warn!(sys, derive_public(sys, kind), "cannot derive the public {kind} host key");
         }
     }
-    failed.map_or(Ok(()), Err)
+    failed.pop().map_or(Ok(()), Err)
 }
 
 /// Writes the public half of a private key.
@@ -322,7 +301,14 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
         }
         let path = host_key_path(kind, HostKeyFile::Private);
         if sys.exists(&path) && !sys.is_started_ahead(&keygen(kind)) {
-            continue;
+            // As a power failure leaves it. ssh-keygen asks before it replaces a file.
+            if !sys.read_head(&path, 1).is_ok_and(|first| first.is_empty() || first == [0]) {
+                continue;
+            }
+            warning!(sys, "the {kind} host key is empty; generating it again");
+            if let Err(e) = sys.remove(&path) {
+                warning!(sys, "{e}");
+            }
         }
         match generate_one(context, kind, &path, quiet) {
             Ok(()) => is_generated = true,
@@ -390,13 +376,8 @@ fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)>
         if blacklist.iter().any(|b| b == kind) {
             continue;
         }
-        let text = match sys.read_text(format!("{SSH_DIR}/{name}")) {
-            Ok(text) => text,
-            Err(e) => {
-                warning!(sys, "reading host keys to publish: {e}");
-                continue;
-            }
-        };
+        let text = sys.read_text(format!("{SSH_DIR}/{name}"));
+        let Some(text) = or_warn!(sys, text, "reading host keys to publish") else { continue };
         let mut words = text.split_whitespace();
         if let (Some(kind), Some(base64)) = (words.next(), words.next()) {
             keys.push((kind.to_string(), base64.to_string()));

@@ -1,25 +1,20 @@
 //! ssh_authkey_fingerprints: prints a table of the keys that may log in on the console.
 
 use encoding::sha::{self, Sha1, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
-use encoding::{base64, md5};
-use system::{Result, debug, warning};
+use encoding::{base64, md5, table};
+use system::{Result, debug, single_line, warning};
 
 use crate::accounts::authorized_keys::{self, AuthorizedKey};
 use crate::accounts::users::Accounts;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("ssh_authkey_fingerprints", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::of::<Keys>("ssh_authkey_fingerprints", Frequency::Instance, run).repeatable();
 
 const PREFIX: &str = "ci-info: ";
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Do not print fingerprints of authorized keys to the console.
         no_ssh_fingerprints: bool = false;
         /// The hash of fingerprints: md5, sha1, sha224, sha256, sha384, sha512, sha512_224 or sha512_256.
@@ -29,7 +24,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     if keys.no_ssh_fingerprints {
         debug!(sys, "no_ssh_fingerprints is set; fingerprints are not printed");
         return Ok(());
@@ -99,52 +94,14 @@ fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> S
     if entries.is_empty() {
         return format!("{PREFIX}no authorized SSH keys fingerprints found for user {user}.\n");
     }
-    let or_dash = |text: &str| if text.is_empty() { "-".to_string() } else { printable(text) };
-    let mut rows = vec![[
-        "Keytype".into(),
-        format!("Fingerprint ({})", printable(hash)),
-        "Options".into(),
-        "Comment".into(),
-    ]];
+    let or_dash = |text: &str| if text.is_empty() { "-".to_string() } else { single_line(text).into_owned() };
+    let fingerprints = format!("Fingerprint ({})", single_line(hash));
+    let mut rows = vec![vec!["Keytype".into(), fingerprints, "Options".into(), "Comment".into()]];
     rows.extend(entries.iter().map(|e| {
-        [e.key_type.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
+        vec![e.key_type.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
     }));
-    let table = framed_table(&rows);
-    let width = table.first().map_or(0, |line| line.chars().count());
     let title = format!("Authorized keys from {path} for user {user}");
-    // An odd remainder is on the right.
-    let padding = width.saturating_sub(title.chars().count());
-    let title = format!("{}{title}{}", "+".repeat(padding / 2), "+".repeat(padding - padding / 2));
-    std::iter::once(title).chain(table).map(|line| format!("{PREFIX}{line}\n")).collect()
-}
-
-/// Returns a comment without control characters: it is a user's text, and a terminal would interpret it.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-/// Returns rows in a frame, the first one as a header; cells are centred in their columns.
-fn framed_table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let widths: [usize; N] =
-        std::array::from_fn(|i| 2 + rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
-    let frame = format!("+{}+", widths.map(|w| "-".repeat(w)).join("+"));
-    let mut lines = vec![frame.clone()];
-    for (number, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| centered(cell, width)).collect();
-        lines.push(format!("|{}|", cells.join("|")));
-        if number == 0 {
-            lines.push(frame.clone());
-        }
-    }
-    lines.push(frame);
-    lines
-}
-
-/// In a column of odd width the extra blank is on the left, as in upstream's tables (Python's `str.center`).
-fn centered(text: &str, width: usize) -> String {
-    let padding = width.saturating_sub(text.chars().count());
-    let left = padding / 2 + (padding & width & 1);
-    format!("{}{text}{}", " ".repeat(left), " ".repeat(padding - left))
+    table::framed(&title, &rows).iter().map(|line| format!("{PREFIX}{line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -190,6 +147,6 @@ mod tests {
     #[test]
     fn table_has_no_control_characters() {
         let text = key_table("bob", "/k", &[entry("ssh-rsa YWI= a\u{1b}[2Jb")], "md5");
-        assert!(text.contains("|    -    |  a?[2Jb |"), "{text}");
+        assert!(text.contains("|    -    | a\\u{1b}[2Jb |"), "{text}");
     }
 }

@@ -9,23 +9,22 @@ use system::{Command, Error, OutputMode, Result, debug, error, warning};
 
 use crate::accounts::user_keys::ImportId;
 use crate::accounts::users::Accounts;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, last_failure};
+use crate::{Context, Frequency, Module, last_failure};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["alpine", "cos", "debian", "raspberry-pi-os", "ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    ..Module::of::<Keys>("ssh_import_id", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("ssh_import_id", Frequency::Instance, run).repeatable().on(&[
+    "alpine",
+    "cos",
+    "debian",
+    "raspberry-pi-os",
+    "ubuntu",
+]);
 
 const PROGRAM: &str = "ssh-import-id";
 /// The pause before the only retry.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Public keys to import for the default user: `gh:NAME` (GitHub) or `lp:NAME` (Launchpad).
         ssh_import_id: Vec<ImportId>;
     }
@@ -33,7 +32,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let own = context.read_keys(Keys::read_known).map(|k| k.ssh_import_id).unwrap_or_default();
+    let own = context.read_keys::<Keys>().map(|k| k.ssh_import_id).unwrap_or_default();
     let wanted = match context.args.split_first() {
         Some((user, ids)) => {
             let ids = valid_ids(context, ids);

@@ -2,19 +2,12 @@
 
 use system::{Result, debug};
 
-use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["timezone"],
-    ..Module::of::<Keys>("timezone", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::if_set::<Keys>("timezone", Frequency::Instance, run).repeatable();
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// The time zone, a file in /usr/share/zoneinfo such as `Europe/Berlin`.
         timezone: Option<String>;
     }
@@ -25,7 +18,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let key = context.config.get("timezone").filter(|_| argument.is_none());
     let zone = match argument {
         Some(zone) => Some(zone),
-        None => valid_key(context, "timezone", Keys::read_known, |k| k.timezone)?,
+        None => context.valid_key(|k: Keys| k.timezone)?,
     };
     match zone.filter(|z| !z.is_empty()) {
         Some(zone) => context.distro.set_timezone(context.sys, &zone).map_err(|e| match key {

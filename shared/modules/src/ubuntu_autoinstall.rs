@@ -6,22 +6,15 @@ use config::{FromNode, Node, Reader};
 use system::{Command, Result, debug, warning};
 
 use crate::services::snap_seeding::wait_until_seeded;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["autoinstall"],
-    ..Module::of::<Keys>("ubuntu_autoinstall", Frequency::Once, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("ubuntu_autoinstall", Frequency::Once, run).repeatable().on(&["ubuntu"]);
 
 const INSTALLERS: [&str; 2] = ["subiquity", "ubuntu-desktop-installer"];
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Configuration for Ubuntu's installer, which reads it itself.
         autoinstall: Option<Autoinstall>;
     }
@@ -35,8 +28,7 @@ impl FromNode for Autoinstall {
     const SCHEMA: &'static [Type] =
         &[map(&[key("version", &[INT]).required().doc("The version of the format.")]).open()];
     fn read(node: &Node, reader: &mut Reader) -> Option<Autoinstall> {
-        let Some(map) = node.as_map() else { return reader.type_error(node, "a map") };
-        match map.get("version") {
+        match reader.map(node, "a map")?.get("version") {
             Some(version) => reader.nested("version", |r| i64::read(version, r)).map(|_| Autoinstall),
             None => reader.nested("version", |r| r.type_error(node, "a number; it is required")),
         }
@@ -49,7 +41,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     // Invalid values are reported. The installer, which reads the key itself, is needed for these too.
-    context.read_keys(Keys::read_known);
+    context.read_keys::<Keys>();
     let mut installed = String::new();
     if sys.which("snap").is_some() {
         wait_until_seeded(context)?;

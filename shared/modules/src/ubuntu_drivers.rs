@@ -4,17 +4,10 @@ use config::schema::{BOOL, STR};
 use system::{Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["drivers"],
-    ..Module::of::<Keys>("ubuntu_drivers", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("ubuntu_drivers", Frequency::Instance, run).repeatable().on(&["ubuntu"]);
 
 /// The debconf question whose answer makes linux-restricted-modules link NVIDIA's modules.
 const TEMPLATE: &str = "Template: linux/nvidia/latelink\nType: boolean\nDefault: true\n\
@@ -24,17 +17,17 @@ const TEMPLATE: &str = "Template: linux/nvidia/latelink\nType: boolean\nDefault:
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 config::keys! {
-    struct Nvidia {
+    pub struct Nvidia {
         /// Accept NVIDIA's license. Nothing is installed otherwise.
         license_accepted as "license-accepted": bool, types [BOOL];
         /// The version. The default is the newest that fits.
         version: Option<String>, types [STR];
     }
-    struct Drivers {
+    pub struct Drivers {
         /// NVIDIA drivers.
         nvidia: Option<Nvidia>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Third-party drivers to install.
         drivers: Option<Drivers>;
     }
@@ -42,7 +35,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let drivers = fully_valid_key(context, &["drivers"], Keys::read_known, |k| k.drivers)?;
+    let drivers = context.fully_valid_key(|k: Keys| k.drivers)?;
     let Some(nvidia) = drivers.and_then(|d| d.nvidia).filter(|n| n.license_accepted) else {
         debug!(sys, "drivers.nvidia.license-accepted is not true; skipping");
         return Ok(());

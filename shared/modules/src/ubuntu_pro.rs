@@ -3,24 +3,20 @@
 
 use config::schema::DefaultValue::Bool;
 use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
-use config::{FromNode, Node, Reader};
+use config::{FromNode, Node, Reader, join_key};
 use serde_json::{Value, json};
-use system::{Command, Error, Result, debug, error, warning};
+use system::{Command, Error, Result, WriteOptions, debug, error, warning};
 
 use crate::packages::package_sources;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key, last_failure};
+use crate::{Context, Frequency, Module, last_failure};
 
 pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["ubuntu_pro", "ubuntu_advantage", "ubuntu-advantage"],
     former_names: &[("ubuntu_advantage", "24.1")],
-    ..Module::of::<Keys>("ubuntu_pro", Frequency::Instance, run)
+    ..Module::if_set::<Keys>("ubuntu_pro", Frequency::Instance, run).repeatable().on(&["ubuntu"])
 };
 
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
+/// The key and its former names.
+const NAMES: [&str; 3] = ["ubuntu_pro", "ubuntu_advantage", "ubuntu-advantage"];
 /// Attaching and enabling install packages.
 // Wait: ubuntu_pro | each command of pro | -
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -34,7 +30,7 @@ const PROXIES: [&str; 6] = [
 ];
 
 config::keys! {
-    struct Pro as "pro" {
+    pub struct Pro as "pro" {
         /// Services to enable.
         enable: Vec<String>;
         /// Beta services to enable after automatic attachment.
@@ -46,7 +42,7 @@ config::keys! {
         /// Settings of the client; null unsets one.
         config: Option<Settings>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Attach to Ubuntu Pro.
         ubuntu_pro: Option<Pro>, also "ubuntu_advantage" since "24.1", also "ubuntu-advantage";
     }
@@ -84,16 +80,13 @@ impl std::fmt::Debug for Token {
 
 impl FromNode for Token {
     const SCHEMA: &'static [Type] = &[STR];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(|| Self(None));
     fn read(node: &Node, reader: &mut Reader) -> Option<Token> {
         let text = String::read(node, reader)?;
         if text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return reader.type_error(node, "a token");
         }
         Some(Token(Some(text).filter(|t| !t.is_empty())))
-    }
-    fn absent() -> Option<Token> {
-        Some(Token(None))
     }
 }
 
@@ -120,30 +113,21 @@ impl FromNode for Settings {
     ])
     .open()];
     fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
-        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of settings") };
-        let mut settings = Vec::new();
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            reader.nested(&name, |reader| {
-                let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-                let text = value.as_str().unwrap_or_default();
-                let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
-                    && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-                if !is_name {
-                    let _ = reader.type_error::<()>(key, "the name of a setting");
-                } else if value.is_null() {
-                    settings.push((name.clone(), None));
-                } else if is_url
-                    || (!PROXIES.contains(&name.as_str())
-                        && !text.is_empty()
-                        && !text.contains(char::is_control))
-                {
-                    settings.push((name.clone(), Some(text.to_string())));
-                } else {
-                    let _ = reader.type_error::<()>(value, "a URL (http or https)");
-                }
-            });
-        }
+        let map = reader.map(node, "a map of settings")?;
+        let settings = reader.entries(map.iter(), |name, key, value, reader| {
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
+                return reader.type_error(key, "the name of a setting");
+            }
+            let text = value.as_str().unwrap_or_default();
+            let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+                && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+            let is_text = !PROXIES.contains(&name) && !text.is_empty() && !text.contains(char::is_control);
+            if !(value.is_null() || is_url || is_text) {
+                return reader.type_error(value, "a URL (http or https)");
+            }
+            Some((name.to_string(), value.as_str().map(String::from)))
+        });
+        let mut settings: Vec<_> = settings.into_iter().flatten().collect();
         sort::sort(&mut settings);
         Some(Settings(settings))
     }
@@ -151,24 +135,26 @@ impl FromNode for Settings {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let names = MODULE.activation;
+    let names = NAMES;
     let is_set = |name: &str| context.config.get(name).is_some_and(|n| !n.is_null());
     if !is_set(names[0]) && is_set(names[1]) && is_set(names[2]) {
         let names = names[1..].join(" and ");
         return Err(Error::new(format!("{names} are both set; use ubuntu_pro; module skipped")));
     }
-    let Some(pro) = fully_valid_key(context, names, Keys::read_known, |k| k.ubuntu_pro)? else {
-        return Ok(());
-    };
+    let Some(pro) = context.fully_valid_key(|k: Keys| k.ubuntu_pro)? else { return Ok(()) };
     let settings = pro.config.clone().unwrap_or_default();
     for (name, _) in settings.0.iter().filter(|(name, _)| !PROXIES.contains(&name.as_str())) {
-        warning!(sys, "ubuntu_pro.config.{name}: unknown setting; passed to the client as it is");
+        warning!(
+            sys,
+            "{}: unknown setting; passed to the client as it is",
+            join_key("ubuntu_pro.config", name)
+        );
     }
     for name in names[1..].iter().filter(|name| is_set(names[0]) && is_set(name)) {
         warning!(sys, "Ignoring deprecated key {name} and preferring ubuntu_pro config");
     }
-    if let Some(service) = pro.enable.iter().chain(&pro.enable_beta).find(|s| !is_service(s)) {
-        return Err(Error::new(format!("ubuntu_pro.enable: expected names of services, found {service:?}")));
+    if !pro.enable.iter().chain(&pro.enable_beta).all(|name| is_service(name)) {
+        return Err(Error::new("ubuntu_pro.enable: expected names of services, found another string"));
     }
     if sys.which("pro").is_none() {
         package_sources::install_names(context, &["ubuntu-advantage-tools".into()])?;
@@ -197,8 +183,7 @@ fn apply_settings(context: &Context<'_>, settings: &Settings) -> Result<()> {
     let mut failed = Vec::new();
     for (name, value) in &settings.0 {
         let command = match value {
-            Some(value) => Command::new(["pro", "config", "set", &format!("{name}={value}")])
-                .redacted(format!("pro config set {name}=REDACTED")),
+            Some(value) => Command::new(["pro", "config", "set"]).secret(&format!("{name}="), value),
             None => Command::new(["pro", "config", "unset", name]),
         };
         failed.extend(sys.run(&command).err().inspect(|e| warning!(sys, "ubuntu_pro.config.{name}: {e}")));
@@ -276,12 +261,14 @@ fn attach(context: &Context<'_>, pro: &Pro) -> Result<()> {
         debug!(sys, "ubuntu_pro.enable_beta is ignored: {}", pro.enable_beta.join(", "));
     }
     let options: &[&str] = if pro.enable.is_empty() { &[] } else { &["--no-auto-enable"] };
-    let words = [&["pro", "attach"], options].concat();
-    let command = Command::new(words.iter().copied().chain([token.as_str()]))
-        .redacted(format!("{} REDACTED", words.join(" ")))
-        .timeout(TIMEOUT);
+    // Not an argument, which all users can read.
+    let file = context.layout.run("pro-attach.yaml");
+    sys.write(&file, json!({"token": token}).to_string(), WriteOptions::secret())?;
+    let words = [&["pro", "attach"], options, &["--attach-config", &file]].concat();
     // 2: already attached.
-    sys.run(&command.accept(&[0, 2]))?;
+    let attached = sys.run(&Command::new(words).timeout(TIMEOUT).accept(&[0, 2]));
+    sys.remove(&file)?;
+    attached?;
     if pro.enable.is_empty() { Ok(()) } else { enable(context, &pro.enable) }
 }
 
@@ -332,21 +319,24 @@ mod tests {
         sandbox
     }
 
+    const ATTACH: &str = "pro attach --attach-config /run/cloud-init/pro-attach.yaml\n< {\"token\":\"C1\"}\n";
     const SHOULD: &str = "pro api u.pro.attach.auto.should_auto_attach.v1\n";
 
     #[test]
     fn pro_attaches_with_a_token_where_necessary() {
         for (config, calls) in [
-            ("{token: C1}", format!("{SHOULD}pro attach C1\n")),
+            ("{token: C1}", format!("{SHOULD}{ATTACH}")),
             (
                 "{token: C1, features: {disable_auto_attach: true}, config: {http_proxy: null}}",
-                "pro config unset http_proxy\npro attach C1\n".to_string(),
+                format!("pro config unset http_proxy\n{ATTACH}"),
             ),
             ("{features: {}}", SHOULD.to_string()),
         ] {
-            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, ""));
+            let attach = "attach*) read -r line <$3; echo \"< $line\" >>/calls ;;";
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, attach));
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.calls(), calls, "{config}");
+            assert!(!sandbox.sys.exists("/run/cloud-init/pro-attach.yaml"));
         }
     }
 

@@ -1,21 +1,17 @@
 //! update_etc_hosts: the machine's own names in hosts(5): the whole file from a template, or one line.
 
 use config::schema::{Deprecation, Type, flag, word};
-use config::{FromNode, Map, Node, Reader, Value};
+use config::{FromNode, KeyStruct, Map, Node, Reader, Value};
 use distro::make_header;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::hostname::{self, HostnameInfo};
-use crate::{Context, Frequency, Module, Section};
+use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module {
-    activation: &["manage_etc_hosts"],
     keys: &[Keys::KEYS, hostname::Keys::KEYS],
-    ..Module::new("update_etc_hosts", Frequency::Always, run)
+    ..Module::of::<Keys>("update_etc_hosts", Frequency::Always, run).activated_by(&["manage_etc_hosts"])
 };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const HOSTS_FILE: &str = "/etc/hosts";
 
@@ -53,7 +49,7 @@ impl FromNode for Manage {
 }
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// Write /etc/hosts from its template (true), or only maintain the hostname's entry (localhost).
         manage_etc_hosts: Manage = false;
     }
@@ -61,7 +57,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let manage = context.read_keys(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
+    let manage = context.read_keys::<Keys>().map_or(Manage::Nothing, |k| k.manage_etc_hosts);
     if manage == Manage::Nothing {
         debug!(sys, "manage_etc_hosts is false; keeping {HOSTS_FILE}");
         return Ok(());

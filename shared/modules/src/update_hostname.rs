@@ -3,19 +3,16 @@
 use distro::{HostnameMethod, parse_hostname};
 use system::{Result, WriteOptions, debug, info};
 
-use crate::hostname::{self, Keys};
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::hostname;
+use crate::{Context, Frequency, Module, ModuleFlag};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::NeedsUserData],
-    ..Module::of::<Keys>("update_hostname", Frequency::Always, run)
-};
+pub const MODULE: Module = Module::of::<hostname::Keys>("update_hostname", Frequency::Always, run)
+    .flags(&[ModuleFlag::NeedsUserData]);
 
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::without_keys(
-    MODULE.name,
-    "Updates the hostname in every boot, unless it was changed by hand. Has the keys of set_hostname.",
-);
+config::keys! {
+    /// Updates the hostname in every boot, unless it was changed by hand. Has the keys of set_hostname.
+    pub struct Keys {}
+}
 
 /// The files to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +35,7 @@ fn decide(previous: Option<&str>, current: Option<&str>, wanted: &str) -> Update
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<hostname::Keys>() else { return Ok(()) };
     if keys.preserve_hostname {
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());

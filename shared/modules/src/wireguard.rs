@@ -8,23 +8,16 @@ use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, last_failure, valid_key};
+use crate::{Context, Frequency, Module, last_failure};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(&["ubuntu"]),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["wireguard"],
-    ..Module::of::<Keys>("wireguard", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("wireguard", Frequency::Instance, run).repeatable().on(&["ubuntu"]);
 
 /// The first kernel that contains WireGuard.
 const FIRST_KERNEL: (u32, u32) = (5, 6);
 
 config::keys! {
-    struct Interface {
+    pub struct Interface {
         /// The name of the interface.
         name: Option<String>;
         /// The file that `content` is written to, such as /etc/wireguard/wg0.conf.
@@ -32,13 +25,13 @@ config::keys! {
         /// The configuration in the format of wg-quick(8).
         content: Option<String>;
     }
-    struct Wireguard {
+    pub struct Wireguard {
         /// Interfaces to configure.
         interfaces: Interfaces, within min(1);
         /// Shell commands that test the tunnels.
         readinessprobe: Vec<String>, within unique();
     }
-    struct Keys {
+    pub struct Keys {
         /// WireGuard interfaces.
         wireguard: Option<Wireguard>, types [NULL, map(Wireguard::TABLE).min(1)];
     }
@@ -56,19 +49,15 @@ impl FromNode for Interfaces {
             Value::Null => &[],
             _ => std::slice::from_ref(node),
         };
-        let read = |(i, item): (usize, &Node)| {
-            let interface = reader.nested(&format!("[{i}]"), |r| Interface::read(item, r))?;
-            Some((i, item.at.clone(), interface))
-        };
-        Some(Interfaces(items.iter().enumerate().filter_map(read).collect()))
+        let read = |item: &Node, r: &mut Reader| Some((item.at.clone(), Interface::read(item, r)?));
+        let interfaces = reader.items(items, read).into_iter().enumerate();
+        Some(Interfaces(interfaces.filter_map(|(i, read)| read.map(|(at, keys)| (i, at, keys))).collect()))
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(wanted) = valid_key(context, "wireguard", Keys::read_known, |k| k.wireguard)? else {
-        return Ok(());
-    };
+    let Some(wanted) = context.valid_key(|k: Keys| k.wireguard)? else { return Ok(()) };
     if sys.which("wg").is_none() {
         let mut packages = vec!["wireguard-tools".to_string()];
         if kernel_version(sys).is_some_and(|version| version < FIRST_KERNEL) {
@@ -87,7 +76,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     for (i, probe) in wanted.readinessprobe.iter().enumerate() {
         debug!(sys, "running wireguard.readinessprobe[{i}]");
-        let command = Command::new(["/bin/sh", "-c", probe]).timeout(context.script_timeout);
+        let command = Command::shell(probe).timeout(context.script_timeout);
         let result = sys.run(&command).map_err(|e| e.context(format_args!("wireguard.readinessprobe[{i}]")));
         failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
     }

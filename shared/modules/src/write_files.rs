@@ -9,44 +9,39 @@ use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
 use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["write_files"],
-    ..Module::of::<Keys>("write_files", Frequency::Instance, |context| write_files(context, false))
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module =
+    Module::if_set::<Keys>("write_files", Frequency::Instance, |context| write_files(context, false))
+        .repeatable();
 
 /// write_files_deferred: the entries with `defer: true`, late in the boot.
 pub mod deferred {
     use super::*;
 
-    pub const MODULE: Module = Module {
-        flags: &[ModuleFlag::Repeatable],
-        activation: &["write_files"],
-        keys: &[Keys::KEYS],
-        ..Module::new("write_files_deferred", Frequency::Instance, |context| write_files(context, true))
-    };
+    config::keys! {
+        /// Writes the files of write_files that have `defer: true`.
+        pub struct Keys {}
+    }
 
-    /// The module in the schema and the documentation.
-    pub const DOCS: Section =
-        Section::without_keys(MODULE.name, "Writes the files of write_files that have `defer: true`.");
+    pub const MODULE: Module =
+        Module::if_set::<super::Keys>("write_files_deferred", Frequency::Instance, |context| {
+            write_files(context, true)
+        })
+        .repeatable();
 }
 
 /// The size limit of an inflated file.
 const MAX_CONTENT_SIZE: usize = 64 << 20;
 
 config::keys! {
-    struct Source {
+    pub struct Source {
         /// The URL: http, https or file.
         uri: String, within format(Format::Uri);
         /// HTTP headers of the request.
         headers: Option<Headers>;
     }
-    struct Entry {
+    pub struct Entry {
         /// The path of the file.
         path: FilePath;
         /// The contents.
@@ -64,7 +59,7 @@ config::keys! {
         /// Write the file in the final stage, after users and packages.
         defer: bool = false;
     }
-    struct Keys {
+    pub struct Keys {
         /// Files to write.
         write_files: Vec<Entry>, within min(1);
     }
@@ -76,15 +71,7 @@ struct Headers(Vec<(String, String)>);
 impl FromNode for Headers {
     const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]).doc("The value of the header."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
-        let Value::Map(map) = &node.value else {
-            return reader.type_error(node, "a map of names to strings");
-        };
-        let read = |(name, value): (&Node, &Node)| {
-            let name = name.scalar_text()?;
-            let value = reader.nested(&name, |r| String::read(value, r))?;
-            Some((name, value))
-        };
-        Some(Headers(map.iter().filter_map(read).collect()))
+        reader.named(node, "a map of names to strings").map(Headers)
     }
 }
 
@@ -169,7 +156,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
         Value::Null => &[],
         _ => {
             if !deferred {
-                reader.nested("write_files", |r| r.type_error::<()>(list, "a list of files"));
+                reader.nested("write_files", |r| r.report_type_error(list, "a list of files"));
             }
             &[]
         }
@@ -180,7 +167,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
     for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
         let key = format!("write_files[{i}]");
         let mut of_item = Reader::new();
-        let entry = of_item.nested(&key, |r| Entry::read(item, r));
+        let entry = of_item.nested("write_files", |r| r.nested(&format!("[{i}]"), |r| Entry::read(item, r)));
         let findings = of_item.into_findings();
         // Without its content or source the file would be emptied; an invalid `append` would replace it.
         let is_wrong = |name| {
@@ -242,9 +229,7 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
         entries.iter().map(|(_, e)| absolute_path(e)).filter(|p| sys.exists(p)).collect();
     for paths in written.chunks(MAX_PATHS) {
         let fixed = ["restorecon", "--"].map(String::from);
-        if let Err(e) = sys.run(&Command::new(fixed.iter().chain(paths))) {
-            warning!(sys, "write_files: {e}");
-        }
+        or_warn!(sys, sys.run(&Command::new(fixed.iter().chain(paths))), "write_files");
     }
 }
 
@@ -274,16 +259,31 @@ fn write_one(context: &Context<'_>, entry: &Entry) -> Result<()> {
         sys.create_dir_all_owned(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
     }
     let Mode(mode) = entry.permissions;
-    if entry.append {
-        sys.append_as(&path, content, WriteOptions::mode(mode).owner(ids))?;
-    } else {
-        sys.write(&path, content, WriteOptions::mode(mode).owner(ids))?;
+    let how = WriteOptions::mode(mode).owner(ids);
+    let old = if entry.append && context.is_repeat { sys.read_to_change(&path, MAX_REPEATED)? } else { None };
+    match old {
+        Some((old, _)) => sys.write(&path, append_once(old, &content), how).map(drop)?,
+        None if entry.append => sys.append_as(&path, content, how)?,
+        None => sys.write(&path, content, how).map(drop)?,
     }
     owner.map(drop).map_err(|e| {
         Error::new(format!(
             "{path}: {e}; owner set to root (with 'defer: true' the file is written after users are created)"
         ))
     })
+}
+
+/// The maximum size of a file that is searched for content that an interrupted boot may have appended.
+const MAX_REPEATED: u64 = 16 << 20;
+
+/// Returns the content of a file after appending that an interrupted boot may have done. That boot may have left zeros in place
+/// of the content.
+fn append_once(mut old: Vec<u8>, content: &[u8]) -> Vec<u8> {
+    old.truncate(old.len() - old.iter().rev().take_while(|byte| **byte == 0).count());
+    if !content.is_empty() && !old.windows(content.len()).any(|window| window == content) {
+        old.extend_from_slice(content);
+    }
+    old
 }
 
 /// Returns the content; `None` if the only source failed, which is logged.
@@ -362,6 +362,23 @@ mod tests {
             ("-1", None),
         ] {
             assert_eq!(Mode::read(&yaml(text), &mut Reader::new()).map(|m| m.0), mode, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_boot_does_not_append_twice() {
+        for (old, expected) in [
+            ("a\n", "a\nnew\n"),
+            ("a\nnew\n", "a\nnew\n"),
+            ("a\nnew\nlater\n", "a\nnew\nlater\n"),
+            ("a\n\0\0\0\0", "a\nnew\n"),
+            ("", "new\n"),
+        ] {
+            let mut sandbox = Sandbox::new(r#"write_files: [{path: /f, append: true, content: "new\n"}]"#);
+            sandbox.is_repeat = true;
+            sandbox.sys.write("/f", old, WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file("/f").0, expected, "{old:?}");
         }
     }
 

@@ -1,24 +1,19 @@
 //! yum_add_repo: repositories of yum and dnf, one file each. A file that exists is left as it is.
 
 use config::schema::{BOOL, Format, INT, RequiredKeys, STR, Type, key, map, map_of};
-use config::{FindingKind, FromNode, Node, Reader, Value};
+use config::{FindingKind, FromNode, Node, Reader};
 use system::{Result, rfc2822};
 
 use crate::packages::ini_repository::{
     Repository, has_option, read_id, read_lines, read_options, write_files,
 };
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module {
-    distros: Distros::Named(DISTROS),
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["yum_repos"],
-    ..Module::of::<Keys>("yum_add_repo", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+pub const MODULE: Module = Module::of::<Keys>("yum_add_repo", Frequency::Instance, run)
+    .activated_by(&["yum_repos"])
+    .repeatable()
+    .on(DISTROS);
 
 const DISTROS: &[&str] = &[
     "almalinux",
@@ -43,7 +38,7 @@ const DISTROS: &[&str] = &[
 const SOURCES: &[&str] = &["baseurl", "metalink", "mirrorlist"];
 
 config::keys! {
-    struct Keys {
+    pub struct Keys {
         /// The directory of the repository files.
         yum_repo_dir: Line = "/etc/yum.repos.d";
         /// Repositories by ID.
@@ -77,24 +72,18 @@ impl FromNode for Repositories {
     .min(1)];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Repositories> {
-        let map = match &node.value {
-            Value::Map(map) => map,
-            _ => return reader.type_error(node, "a map of repositories"),
-        };
-        let read = |(id, options): (&Node, &Node)| {
-            let name = id.scalar_text().unwrap_or_default();
-            reader.nested(&name, |reader| {
-                let options = read_located_options(options, reader)?;
-                Some(Repository { id: read_id(id, "-", reader)?, options })
-            })
-        };
-        Some(Repositories(map.iter().filter_map(read).collect()))
+        let map = reader.map(node, "a map of repositories")?;
+        let repositories = reader.entries(map.iter(), |_, id, options, reader| {
+            let options = read_located_options(options, reader)?;
+            Some(Repository { id: read_id(id, "-", reader)?, options })
+        });
+        Some(Repositories(repositories.into_iter().flatten().collect()))
     }
 }
 
 /// Reads the options of a repository, one of which has the location of its packages.
 fn read_located_options(node: &Node, reader: &mut Reader) -> Option<Vec<(String, String)>> {
-    let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of options") };
+    let map = reader.map(node, "a map of options")?;
     let options = read_options(map, None, "=:[]#;", read_value, reader);
     if !SOURCES.iter().any(|name| has_option(&options, name)) {
         reader.add_finding(FindingKind::Invalid, node, "expected one of baseurl, metalink and mirrorlist");
@@ -128,7 +117,7 @@ fn render(repository: &Repository) -> String {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys::<Keys>() else { return Ok(()) };
     let directory = keys.yum_repo_dir.0.trim_end_matches('/').to_string();
     let header = format!("# Created by cloud-init on {}\n", rfc2822(sys.clock().wall()));
     let text = |repository: &Repository| header.clone() + &render(repository);
@@ -157,6 +146,6 @@ mod tests {
         let sandbox = Sandbox::new("yum_repos: {a/b: {baseurl: x}}");
         sandbox.run(&MODULE).unwrap();
         assert!(!sandbox.sys.exists("/etc/yum.repos.d"));
-        assert!(sandbox.logged_warnings()[0].contains("yum_repos.a/b: expected the id"));
+        assert!(sandbox.logged_warnings()[0].contains("yum_repos.(text of 3 characters): expected the id"));
     }
 }

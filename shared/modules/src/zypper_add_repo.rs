@@ -2,7 +2,7 @@
 //! left as it is.
 
 use config::schema::{ANY_MAP, Format, STR, Type, key, list, map};
-use config::{FindingKind, FromNode, Node, Reader, Value};
+use config::{FindingKind, FromNode, Node, Reader};
 use distro::Family;
 use system::{Result, WriteOptions, warning};
 
@@ -10,19 +10,13 @@ use crate::packages::ini_repository::{
     Repository, has_option, read_id, read_lines, read_options, write_files,
 };
 use crate::values::config_obj;
-use crate::values::text_values::{Line, read_items};
-use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
+use crate::values::text_values::Line;
+use crate::{Context, Frequency, Module, ModuleFlag};
 
-pub const MODULE: Module = Module {
-    // Upstream's module does not run on the family's name `suse`, which its own packages configure.
-    distros: Distros::Where(|distro| distro.family == Family::Suse),
-    flags: &[ModuleFlag::NeedsUserData],
-    activation: &["zypper"],
-    ..Module::of::<Keys>("zypper_add_repo", Frequency::Always, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+// Upstream's module does not run on the family's name `suse`, which its own packages configure.
+pub const MODULE: Module = Module::if_set::<Keys>("zypper_add_repo", Frequency::Always, run)
+    .flags(&[ModuleFlag::NeedsUserData])
+    .where_distro(|distro| distro.family == Family::Suse);
 
 const CONF: &str = "/etc/zypp/zypp.conf";
 
@@ -30,13 +24,13 @@ const CONF: &str = "/etc/zypp/zypp.conf";
 const HEADER: &str = "# Added via cloud.cfg";
 
 config::keys! {
-    struct Zypper {
+    pub struct Zypper {
         /// Repositories. Keys other than `id` and `baseurl` are written unchanged.
         repos: Option<Repositories>;
         /// Settings of zypp.conf. `reposdir` is also the directory of the repository files.
         config: Option<Settings>;
     }
-    struct Keys {
+    pub struct Keys {
         /// Repositories and settings of zypper.
         zypper: Option<Zypper>, types [map(Zypper::TABLE).open().min(1)];
     }
@@ -54,16 +48,13 @@ impl FromNode for Repositories {
     .min(1)];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Repositories> {
-        let items = match &node.value {
-            Value::Seq(items) => items,
-            _ => return reader.type_error(node, "a list of repositories"),
-        };
-        Some(Repositories(read_items(items, reader, read_repository).into_iter().flatten().collect()))
+        let items = reader.list(node, "a list of repositories")?;
+        Some(Repositories(reader.items(items, read_repository).into_iter().flatten().collect()))
     }
 }
 
 fn read_repository(node: &Node, reader: &mut Reader) -> Option<Repository> {
-    let Value::Map(map) = &node.value else { return reader.type_error(node, "a repository (a map)") };
+    let map = reader.map(node, "a repository (a map)")?;
     let mut missing = ["id", "baseurl"].into_iter().filter(|name| map.get(name).is_none_or(Node::is_null));
     if let Some(name) = missing.next() {
         return reader.nested(name, |reader| {
@@ -99,20 +90,14 @@ impl FromNode for Settings {
     const SCHEMA: &'static [Type] = &[ANY_MAP];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
-        let map = match &node.value {
-            Value::Map(map) => map,
-            _ => return reader.type_error(node, "a map of settings"),
-        };
-        let read = |(key, value): (&Node, &Node)| {
-            let name = key.scalar_text().unwrap_or_default();
-            reader.nested(&name, |reader| {
-                if name.is_empty() || name.contains(|c: char| c.is_control() || c == '=') {
-                    return reader.type_error(key, "the name of a setting");
-                }
-                if value.is_falsy() { None } else { Some((name.clone(), Line::read(value, reader)?.0)) }
-            })
-        };
-        Some(Settings(map.iter().filter_map(read).collect()))
+        let map = reader.map(node, "a map of settings")?;
+        let settings = reader.entries(map.iter(), |name, key, value, reader| {
+            if name.is_empty() || name.contains(|c: char| c.is_control() || c == '=') {
+                return reader.type_error(key, "the name of a setting");
+            }
+            if value.is_falsy() { None } else { Some((name.into(), Line::read(value, reader)?.0)) }
+        });
+        Some(Settings(settings.into_iter().flatten().collect()))
     }
 }
 
@@ -140,7 +125,7 @@ fn with_settings(text: &str, settings: &[(String, String)]) -> String {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(zypper) = context.read_keys(Keys::read_known).and_then(|keys| keys.zypper) else {
+    let Some(zypper) = context.read_keys::<Keys>().and_then(|keys| keys.zypper) else {
         return Ok(());
     };
     let settings = &zypper.config.unwrap_or_default().0;

@@ -35,17 +35,11 @@ pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCod
     let parts = read.and_then(|blob| {
         parts(machine, &blob, file, true).ok_or_else(|| format!("{file}: includes are not fetched"))
     });
-    match parts {
-        Ok(parts) => {
-            let merged = merge_parts(&parts);
-            let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
-            print_origins(machine, &merged, &inputs, key)
-        }
-        Err(e) => {
-            system::error!(machine.sys, "{e}");
-            ExitCode::FAILURE
-        }
-    }
+    machine.exit_code(parts.map(|parts| {
+        let merged = merge_parts(&parts);
+        let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
+        print_origins(machine, &merged, &inputs, key)
+    }))
 }
 
 fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: Option<&str>) -> ExitCode {
@@ -68,7 +62,7 @@ fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: O
 fn text(keys: &[KeyProvenance]) -> String {
     let mut text = String::new();
     for key in keys {
-        text += &key.path.join(".");
+        text += &system::single_line(&key.path.join("."));
         text += if key.exists { "\n" } else { " (not in the configuration)\n" };
         for contribution in &key.contributions {
             let place = match (contribution.at.line, contribution.at.source.as_deref()) {
@@ -81,6 +75,7 @@ fn text(keys: &[KeyProvenance]) -> String {
                 Some(n) => format!(": {n} items"),
                 None => String::new(),
             };
+            let place = system::single_line(&place);
             text += &format!("    {:<9} {place}{items}\n", contribution.result.as_str());
         }
     }

@@ -486,3 +486,28 @@ fn schema_checks_the_system_of_root() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("'text/cloud-boothook' not currently evaluated"), "{out}");
 }
+
+/// What a foreign file has in names and comments is neither a line nor a command of the reviewer's terminal.
+#[test]
+fn foreign_names_are_neither_quoted_nor_raw() {
+    const HOSTILE: &str = "#cloud-config\n# \u{202e}txt\n\"a\\nValid schema x\\e]0;b\\a\\x9b\": 1\n\"c\u{2066}\": 1\n\
+        users: [{name: amy, plain_text_passwd:hunter2, lock_passwd: no}]\npassword: *hunter2\n";
+    let machine = Machine::new();
+    machine.put("foreign", HOSTILE);
+    machine.put("valid", &HOSTILE.replace('*', "&"));
+    machine.put("tag", &HOSTILE.replace('*', "!"));
+    for file in ["foreign", "valid", "tag"] {
+        let path = machine.root.join(file).display().to_string();
+        for more in [None, Some("--annotate"), Some("--explain")] {
+            let words: Vec<&str> = ["schema", "-c", &path].into_iter().chain(more).collect();
+            let (_, out, err) = machine.run_words(&words);
+            let shown = format!("{out}{err}");
+            let is_raw = |c: char| c != '\n' && system::is_unprintable(c);
+            assert!(!shown.contains(is_raw) && !shown.contains("\nValid"), "{file} {more:?}: {shown}");
+            assert!(more == Some("--annotate") || !shown.contains("hunter2"), "{file} {more:?}: {shown}");
+        }
+    }
+    let (_, _, err) = machine.run_words(&["schema", "-c", &machine.root.join("valid").display().to_string()]);
+    let wanted = "users[0].(text of 25 characters): unknown key; is a blank missing after the colon?";
+    assert!(err.contains(wanted), "{err}");
+}

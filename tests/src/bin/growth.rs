@@ -138,6 +138,7 @@ fn configure(module: &str, text: String, count: usize) {
         args: &[],
         script_timeout: std::time::Duration::from_secs(20),
         hotplug: modules::HotplugPolicy::default(),
+        is_repeat: false,
     };
     // Modules without their programs fail.
     let _ = (modules::find_module(module).unwrap().run)(&context);

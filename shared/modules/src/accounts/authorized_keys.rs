@@ -378,8 +378,9 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
         None => (0o600, (Some(user.uid), Some(user.gid))),
     };
     create_parents(sys, &user, &found.path)?;
-    sys.write(&found.path, merge_keys(&found.text(), &entries), WriteOptions::mode(mode).owner(owner))
-        .map(drop)
+    // A power failure may leave zeros in place of a file's content.
+    let old = found.text().replace('\0', "");
+    sys.write(&found.path, merge_keys(&old, &entries), WriteOptions::mode(mode).owner(owner)).map(drop)
 }
 
 #[cfg(test)]

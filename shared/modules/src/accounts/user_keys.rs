@@ -29,12 +29,9 @@ pub struct OptionalSecret(pub Option<Secret>);
 
 impl FromNode for OptionalSecret {
     const SCHEMA: &'static [Type] = &[STR];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(|| Self(None));
     fn read(node: &Node, reader: &mut Reader) -> Option<OptionalSecret> {
         Secret::read(node, reader).map(|s| OptionalSecret(Some(s)))
-    }
-    fn absent() -> Option<OptionalSecret> {
-        Some(OptionalSecret(None))
     }
 }
 
@@ -59,7 +56,7 @@ impl FromNode for NameList {
             .min(1)
             .deprecated(&NAME_MAP),
     ];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<NameList> {
         let names = match &node.value {
             Value::Null => Vec::new(),
@@ -78,9 +75,6 @@ impl FromNode for NameList {
             reader.add_finding(FindingKind::Invalid, node, message);
         }
         Some(NameList(good))
-    }
-    fn absent() -> Option<NameList> {
-        Some(NameList::default())
     }
 }
 
@@ -125,7 +119,7 @@ const BOOLEAN_RULE: Deprecation = Deprecation::new("22.2", "null or a rule").mes
 
 impl FromNode for SudoRules {
     const SCHEMA: &'static [Type] = &[STR, NULL, list(&[STR, NULL]), BOOL.deprecated(&BOOLEAN_RULE)];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<SudoRules> {
         if let Value::Bool(_) = node.value {
             reader.report_deprecated_form(node, &BOOLEAN_RULE);
@@ -144,9 +138,6 @@ impl FromNode for SudoRules {
             _ => Vec::<Option<SingleLine>>::read(node, reader)
                 .map(|lines| SudoRules(lines.into_iter().flatten().map(|l| l.0).collect())),
         }
-    }
-    fn absent() -> Option<SudoRules> {
-        Some(SudoRules::default())
     }
 }
 
@@ -229,7 +220,7 @@ pub struct SshKeys(pub Vec<String>);
 
 impl FromNode for SshKeys {
     const SCHEMA: &'static [Type] = &[list(&[STR])];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
         let texts = match &node.value {
             Value::Map(map) => map
@@ -242,9 +233,6 @@ impl FromNode for SshKeys {
         };
         let lines = texts.iter().flat_map(|t| t.lines()).map(str::trim).filter(|l| !l.is_empty());
         Some(SshKeys(lines.map(Into::into).collect()))
-    }
-    fn absent() -> Option<SshKeys> {
-        Some(SshKeys::default())
     }
 }
 

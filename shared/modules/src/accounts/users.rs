@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, RequiredKeys, STR, Type, key, list, map_of, reference,
 };
-use config::{FindingKind, Findings, FromNode, Map, Node, Reader, Value};
+use config::{FindingKind, Findings, FromNode, KeyStruct, Map, Node, Reader, Value};
 
 use crate::Context;
 use crate::accounts::user_keys::{
@@ -143,50 +143,44 @@ impl FromNode for UserList {
     }
 }
 
-/// Returns the map of a group without members whose name was written at `node`.
-fn one_group(name: String, node: &Node) -> Map {
-    let name = Node { value: Value::Str(name), at: node.at.clone() };
-    [(name, Node::null())].into_iter().collect()
+/// Returns a string that was written at `node`.
+fn text_at(node: &Node, text: String) -> Node {
+    Node { value: Value::Str(text), at: node.at.clone() }
+}
+
+/// Adds members to a group.
+fn read_group(key: &Node, members: &Node, groups: &mut Named<Vec<String>>, reader: &mut Reader) {
+    let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
+        return reader.report_type_error(key, GROUP_NAME);
+    };
+    if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
+        groups.entry(&name).extend(members.0);
+    }
 }
 
 fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
-    let mut groups: Named<Vec<String>> = Named::default();
-    let mut map = |map: &Map, reader: &mut Reader| {
-        for (key, members) in map.iter() {
-            let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
-                reader.type_error::<()>(key, GROUP_NAME);
-                continue;
-            };
-            if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
-                groups.entry(&name).extend(members.0);
-            }
-        }
-    };
+    let mut groups = Named::default();
     match &node.value {
         Value::Null => {}
-        Value::Map(entries) => map(entries, reader),
-        Value::Seq(items) => {
-            for (i, item) in items.iter().enumerate() {
-                reader.nested(&format!("[{i}]"), |reader| match &item.value {
-                    Value::Map(entries) => map(entries, reader),
-                    Value::Seq(_) | Value::Null => {
-                        reader.type_error::<()>(item, "a group, or a map of a group and its members");
-                    }
-                    _ => {
-                        let name = item.scalar_text().unwrap_or_default();
-                        map(&one_group(name, item), reader);
-                    }
-                });
-            }
+        Value::Map(map) => {
+            map.iter().for_each(|(key, members)| read_group(key, members, &mut groups, reader))
         }
+        Value::Seq(items) => drop(reader.items(items, |item, r| match &item.value {
+            Value::Map(map) => map.iter().for_each(|(key, members)| read_group(key, members, &mut groups, r)),
+            Value::Seq(_) | Value::Null => {
+                r.report_type_error(item, "a group, or a map of a group and its members")
+            }
+            _ => {
+                let name = text_at(item, item.scalar_text().unwrap_or_default());
+                read_group(&name, &Node::null(), &mut groups, r);
+            }
+        })),
         Value::Str(text) => {
             for name in split_commas(text) {
-                map(&one_group(name, node), reader);
+                read_group(&text_at(node, name), &Node::null(), &mut groups, reader);
             }
         }
-        _ => {
-            reader.type_error::<()>(node, "a list of groups");
-        }
+        _ => reader.report_type_error(node, "a list of groups"),
     }
     let group = |(name, members)| Group { name, members: sorted_unique(members) };
     groups.entries.into_iter().map(group).collect()
@@ -227,48 +221,33 @@ fn valid_keys(map: &Map) -> Map {
 fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
     let mut users = Named::default();
     match &node.value {
-        Value::Null => {
-            reader.type_error::<()>(node, "a list of users");
-        }
+        Value::Null => reader.report_type_error(node, "a list of users"),
         Value::Seq(items) => {
-            for (i, item) in items.iter().enumerate() {
-                reader.nested(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
-            }
+            reader.items(items, |item, r| read_user(item, None, &mut users, r));
         }
         Value::Str(text) => {
             reader.report_deprecated_form(node, &NO_LIST);
             for name in sorted_unique(split_commas(text)) {
-                read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
+                read_user(&text_at(node, name), None, &mut users, reader);
             }
         }
         Value::Map(map) => {
             reader.report_deprecated_form(node, &NO_LIST);
-            for (key, value) in map.iter() {
-                let name = key.scalar_text().unwrap_or_default();
-                reader.nested(&name, |reader| match &value.value {
-                    Value::Map(_) => read_user(value, Some((&name, key)), &mut users, reader),
-                    Value::Seq(_) | Value::Null => {
-                        reader.type_error::<()>(value, "true, or a map of the user's keys");
+            reader.entries(map.iter(), |name, key, value, reader| match &value.value {
+                Value::Map(_) => read_user(value, Some((name, key)), &mut users, reader),
+                Value::Seq(_) | Value::Null => {
+                    reader.report_type_error(value, "true, or a map of the user's keys")
+                }
+                _ => match value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+                    "true" | "1" | "on" | "yes" => {
+                        read_user(&text_at(key, name.into()), None, &mut users, reader);
                     }
-                    _ => {
-                        let on = value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase();
-                        match on.as_str() {
-                            "true" | "1" | "on" | "yes" => {
-                                let item = Node { value: Value::Str(name.clone()), at: key.at.clone() };
-                                read_user(&item, None, &mut users, reader);
-                            }
-                            "false" | "0" | "off" | "no" => {}
-                            _ => {
-                                reader.type_error::<()>(value, "true, false, or a map of the user's keys");
-                            }
-                        }
-                    }
-                });
-            }
+                    "false" | "0" | "off" | "no" => {}
+                    _ => reader.report_type_error(value, "true, false, or a map of the user's keys"),
+                },
+            });
         }
-        _ => {
-            reader.type_error::<()>(node, "a list of users");
-        }
+        _ => reader.report_type_error(node, "a list of users"),
     }
     users.entries
 }
@@ -280,7 +259,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
             let user = users.entry(name);
             *user = merge_missing([&*user, &map]);
         } else {
-            reader.type_error::<()>(at, USER_NAME);
+            reader.report_type_error(at, USER_NAME);
         }
     };
     match &item.value {
@@ -295,7 +274,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
                 (None, Some(node)) => {
                     // A name that is invalid was reported above, except for null.
                     if node.is_null() {
-                        reader.nested("name", |r| r.type_error::<()>(&node, USER_NAME));
+                        reader.nested("name", |r| r.report_type_error(&node, USER_NAME));
                     } else if let Some(UserName(name)) = UserName::read(&node, &mut Reader::new()) {
                         put(&name, &node, map, reader);
                     }
@@ -306,23 +285,21 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
             for node in names {
                 match node.as_str() {
                     Some(name) => put(name, node, Map::new(), reader),
-                    None => {
-                        reader.type_error::<()>(node, USER_NAME);
-                    }
+                    None => reader.report_type_error(node, USER_NAME),
                 }
             }
         }
         Value::Str(text) => {
             let names = split_commas(text);
             if names.is_empty() {
-                reader.type_error::<()>(item, USER_NAME);
+                reader.report_type_error(item, USER_NAME);
             }
             for name in names {
                 put(&name, item, Map::new(), reader);
             }
         }
         Value::Null | Value::Bool(_) | Value::Bytes(_) | Value::Set(_) => {
-            reader.type_error::<()>(item, "a name, or a map of a user's keys");
+            reader.report_type_error(item, "a name, or a map of a user's keys")
         }
         Value::Int(_) | Value::Float(_) => {
             put(&item.scalar_text().unwrap_or_default(), item, Map::new(), reader);
@@ -345,13 +322,8 @@ fn merge_missing<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
 fn underscore_keys(map: &Map) -> Map {
     let mut out = Map::new();
     for (key, value) in map.iter() {
-        let key = match key.as_str() {
-            Some(text) => {
-                Node { value: Value::Str(text.replace('-', "_").trim().to_string()), at: key.at.clone() }
-            }
-            None => key.clone(),
-        };
-        out.insert(key, value.clone());
+        let spelled = key.as_str().map(|text| text_at(key, text.replace('-', "_").trim().to_string()));
+        out.insert(spelled.unwrap_or_else(|| key.clone()), value.clone());
     }
     out
 }

@@ -6,7 +6,7 @@ use config::schema::{
 };
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
-use crate::values::text_values::{Line, Operand, Word, read_items};
+use crate::values::text_values::{Line, Operand, Word};
 
 config::string_enum! {
     pub enum Method { Distro = "distro", Pip = "pip" }
@@ -59,8 +59,8 @@ impl FromNode for Actions {
     const SCHEMA: &'static [Type] = &[list(&[list(&[STR])])];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Actions> {
-        let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };
-        let actions = read_items(items, reader, |item, reader| {
+        let items = reader.list(node, "a list of commands")?;
+        let actions = reader.items(items, |item, reader| {
             let words = match &item.value {
                 Value::Seq(words) => words.iter().map(Node::scalar_text).collect::<Option<Vec<_>>>(),
                 _ => None,
@@ -98,9 +98,7 @@ impl FromNode for Pulls {
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Pulls> {
         match &node.value {
-            Value::Seq(items) => {
-                Some(Pulls(read_items(items, reader, read_pull).into_iter().flatten().collect()))
-            }
+            Value::Seq(items) => Some(Pulls(reader.items(items, read_pull).into_iter().flatten().collect())),
             Value::Map(_) => {
                 reader.report_deprecated_form(node, &ONE_PULL);
                 Some(Pulls(read_pull(node, reader).into_iter().collect()))
@@ -149,7 +147,7 @@ impl FromNode for Playbook {
     const SCHEMA: &'static [Type] = &[map(PLAYBOOK_KEYS).open()];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Playbook> {
-        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map") };
+        let map = reader.map(node, "a map")?;
         let mut operand = |key: &str| {
             let text = map.get(key).and_then(|node| reader.nested(key, |r| Operand::read(node, r)));
             text.map(|Operand(text)| text)
@@ -172,7 +170,7 @@ fn read_options(map: &Map, except: &[&str], reader: &mut Reader) -> Vec<String> 
             let option = name.replace('_', "-");
             let is_name = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
             if option.is_empty() || option.starts_with('-') || !option.bytes().all(is_name) {
-                let _ = reader.type_error::<()>(key, "the name of an option");
+                reader.report_type_error(key, "the name of an option");
                 return;
             }
             match &value.value {
@@ -180,7 +178,7 @@ fn read_options(map: &Map, except: &[&str], reader: &mut Reader) -> Vec<String> 
                 Value::Bool(true) => options.push(format!("--{option}")),
                 _ => match String::read(value, reader) {
                     Some(text) if text.contains('\0') => {
-                        let _ = reader.type_error::<()>(value, "a string without NUL bytes");
+                        reader.report_type_error(value, "a string without NUL bytes")
                     }
                     text => options.extend(text.map(|text| format!("--{option}={text}"))),
                 },

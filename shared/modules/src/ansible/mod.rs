@@ -11,17 +11,12 @@ use system::{Command, Error, Output, OutputMode, Result, warning};
 
 use crate::packages::package_sources;
 use crate::values::text_values::{Line, Operand, Word};
-use crate::{Context, Frequency, Module, Section, fully_valid_key};
-use keys::{Actions, Ansible, Controller, Galaxy, Keys, Method, Playbook, Pull, Pulls};
+use crate::{Context, Frequency, Module, or_warn};
+pub use keys::Keys;
+use keys::{Actions, Ansible, Controller, Galaxy, Method, Playbook, Pull, Pulls};
 
-pub const MODULE: Module = Module {
-    // Not repeatable: playbooks are programs of the user.
-    activation: &["ansible"],
-    ..Module::of::<Keys>("ansible", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+// Not repeatable: playbooks are programs of the user.
+pub const MODULE: Module = Module::if_set::<Keys>("ansible", Frequency::Instance, run);
 
 /// The first version of ansible-pull with `--diff`, and the first that takes several playbooks.
 const WITH_DIFF: [u32; 2] = [2, 7];
@@ -29,7 +24,7 @@ const WITH_PLAYBOOKS: [u32; 2] = [2, 12];
 
 fn run(context: &Context<'_>) -> Result<()> {
     // An incomplete command does something else: without `check`, for example, a playbook changes the machine.
-    let read = fully_valid_key(context, &["ansible"], Keys::read_known, |keys| keys.ansible)?;
+    let read = context.fully_valid_key(|k: Keys| k.ansible)?;
     let Some(ansible) = read else { return Ok(()) };
     if context.config.get("ansible").and_then(Node::as_map).is_none_or(Map::is_empty) {
         return Ok(());
@@ -192,9 +187,7 @@ impl<'a> Runner<'a> {
             let words: Vec<String> = pip.iter().chain(more).map(|word| word.to_string()).collect();
             self.run(&words, None, &words.join(" "))
         };
-        if let Err(e) = install(&["--upgrade", "pip"]) {
-            warning!(sys, "pip is not upgraded: {e}");
-        }
+        or_warn!(sys, install(&["--upgrade", "pip"]), "pip is not upgraded");
         install(&[package])?;
         if sys.is_dry_run() || self.pip_lists_ansible()? { Ok(()) } else { Err(not_installed()) }
     }

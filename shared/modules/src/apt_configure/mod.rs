@@ -9,31 +9,26 @@ mod settings;
 mod sources;
 mod sources_list;
 
-use config::{FromNode, Map, Node, Reader};
+use config::{Findings, FromNode, KeyStruct, Map, Node, Reader, join_key};
 use distro::{Distro, is_ubuntu_core};
 use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
 
 use crate::hostname;
 use crate::packages::APT;
 use crate::packages::package_sources;
-use crate::runner::context::InvalidKeys;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 use files::{mode_for, write_or_remove};
 use keys::Key;
 use mirrors::{Location, Mirrors};
-use settings::{Apt, Keys, Mirror, OldKeys};
+pub use settings::Keys;
+use settings::{Apt, Mirror, OldKeys};
 use sources::RepositoryMatch;
 use sources_list::SourcesFormat;
 
 pub const MODULE: Module = Module {
-    distros: APT,
-    flags: &[ModuleFlag::Repeatable],
     keys: &[Keys::KEYS, OldKeys::KEYS],
-    ..Module::new("apt_configure", Frequency::Instance, run)
+    ..Module::of::<Keys>("apt_configure", Frequency::Instance, run).repeatable().on(APT)
 };
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const PROXIES: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
 const CONF: &str = "/etc/apt/apt.conf.d/94cloud-init-config";
@@ -62,7 +57,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
     let unreadable = ["preserve_sources_list", "sources_list", "primary", "security", "disable_suites"]
         .into_iter()
-        .find(|key| invalid.contains(&format!("apt.{key}")));
+        .find(|key| invalid.has_invalid(&format!("apt.{key}")));
     if let Some(key) = unreadable {
         warning!(sys, "apt.{key} is invalid; the list of sources is unchanged");
     }
@@ -85,10 +80,9 @@ fn run(context: &Context<'_>) -> Result<()> {
                 }
                 add_sources(context, &apt, &archive, &matcher, &mut changing);
                 // The files are as configured; a repository that does not answer is not a failure of this module.
-                if !apt.sources.0.is_empty()
-                    && let Err(error) = package_sources::update(context, is_changed)
-                {
-                    warning!(sys, "apt: updating the package indexes: {error}");
+                if !apt.sources.0.is_empty() {
+                    let updated = package_sources::update(context, is_changed);
+                    or_warn!(sys, updated, "apt: updating the package indexes");
                 }
             }
             Err(error) => part(Err(error)),
@@ -101,7 +95,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// Returns the settings, the invalid keys, and whether apt is configured.
-fn settings(context: &Context<'_>) -> Result<(Apt, InvalidKeys, bool)> {
+fn settings(context: &Context<'_>) -> Result<(Apt, Findings, bool)> {
     let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
     let old: Vec<&str> = OldKeys::KEYS.iter().map(|key| key.name).filter(|key| is_set(key)).collect();
     let defaults = || {
@@ -112,23 +106,23 @@ fn settings(context: &Context<'_>) -> Result<(Apt, InvalidKeys, bool)> {
         if !old.is_empty() {
             warning!(context.sys, "{}: ignored, because apt is set", old.join(", "));
         }
-        let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
+        let (keys, invalid) = context.read_keys_and_findings::<Keys>();
         let apt =
             keys.and_then(|keys| keys.apt).ok_or_else(|| Error::new("apt is invalid; module skipped"))?;
         return Ok((apt, invalid, is_set("apt")));
     }
     if old.is_empty() {
-        return Ok((defaults()?, InvalidKeys::default(), false));
+        return Ok((defaults()?, Findings::default(), false));
     }
-    let (keys, invalid) = context.read_keys_and_errors(OldKeys::read_known);
-    if let Some(key) = old.iter().find(|key| invalid.contains(key)) {
+    let (keys, invalid) = context.read_keys_and_findings::<OldKeys>();
+    if let Some(key) = old.iter().find(|key| invalid.has_invalid(key)) {
         return Err(Error::new(format!("{key} is invalid; module skipped")));
     }
     let keys = keys.ok_or_else(|| Error::new("invalid configuration; module skipped"))?;
     Ok((keys.into_apt(defaults()?), invalid, true))
 }
 
-fn write_proxies(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
+fn write_proxies(sys: &System, apt: &Apt, invalid: &Findings) -> Result<()> {
     let mut lines = String::new();
     let mut keep = false;
     for (key, protocol, proxy) in [
@@ -137,7 +131,7 @@ fn write_proxies(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
         ("ftp_proxy", "ftp", &apt.ftp_proxy),
         ("https_proxy", "https", &apt.https_proxy),
     ] {
-        keep |= invalid.contains(&format!("apt.{key}"));
+        keep |= invalid.has_invalid(&format!("apt.{key}"));
         match proxy.as_deref().filter(|proxy| !proxy.is_empty()) {
             Some(proxy) if proxy.contains(|c: char| c == '"' || c.is_whitespace() || c.is_control()) => {
                 warning!(sys, "apt.{key}: expected a URL; ignored");
@@ -150,8 +144,8 @@ fn write_proxies(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
     write_or_remove(sys, PROXIES, &lines, keep)
 }
 
-fn write_conf(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
-    write_or_remove(sys, CONF, apt.conf.as_deref().unwrap_or_default(), invalid.contains("apt.conf"))
+fn write_conf(sys: &System, apt: &Apt, invalid: &Findings) -> Result<()> {
+    write_or_remove(sys, CONF, apt.conf.as_deref().unwrap_or_default(), invalid.has_invalid("apt.conf"))
 }
 
 impl Mirror {
@@ -194,7 +188,7 @@ impl Archive {
         let mut configured = |list: &[Mirror], key: &str, host: &str| {
             let mirror = mirrors::for_arch(list, &arch)?;
             let by_dns = || {
-                let names = context.read_keys(hostname::Keys::read_known);
+                let names = context.read_keys::<hostname::Keys>();
                 let names = names.and_then(|keys| hostname::resolve(context, &keys, false));
                 let fqdn = names.filter(|names| names.is_valid()).map(|names| names.fqdn).unwrap_or_default();
                 mirrors::urls_by_dns(distro, host, &fqdn)
@@ -357,17 +351,12 @@ fn write_sources_list(
 /// differences. If this fails, apt downloads the indexes again.
 fn rename_lists(sys: &System, archive: &Archive, distro: &Distro) {
     let usual = Mirrors::of_distro(distro.name, &archive.arch);
-    let names = match sys.list(LISTS) {
-        Ok(names) => names,
-        Err(_) => return,
-    };
+    let Ok(names) = sys.list(LISTS) else { return };
     let new = &archive.mirrors;
     for (old, new) in [(&usual.primary, &new.primary), (&usual.security, &new.security)] {
         let (old, new) = (list_prefix(old), list_prefix(new));
         for rest in names.iter().filter(|_| old != new).filter_map(|name| name.strip_prefix(&old)) {
-            if let Err(error) = sys.rename(format!("{LISTS}/{old}{rest}"), format!("{LISTS}/{new}{rest}")) {
-                warning!(sys, "{error}");
-            }
+            or_warn!(sys, sys.rename(format!("{LISTS}/{old}{rest}"), format!("{LISTS}/{new}{rest}")));
         }
     }
 }
@@ -389,7 +378,7 @@ fn add_sources(
     let variables = archive.mirrors.variables(&archive.codename);
     for (name, source) in &apt.sources.0 {
         let added = sources::add(context, name, source, &variables, matcher);
-        changing(added.map_err(|error| Error::new(format!("apt.sources.{name}: {error}"))));
+        changing(added.map_err(|error| error.context(join_key("apt.sources", name))));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The keys below `apt`, and the top-level keys that `apt` has replaced.
 
 use config::schema::{Format, STR, Type, key, list, map, map_of};
-use config::{FromNode, Node, Reader, Value};
+use config::{FromNode, KeyStruct, Node, Reader, Value};
 
 use crate::values::text_values::in_key_order;
 
@@ -146,7 +146,11 @@ impl FromNode for Selections {
         &[map_of(&key("<name>", &[STR]).doc("Lines for debconf-set-selections. The name is ignored."))
             .min(1)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
-        read_named(node, reader, "a map of names to strings", true).map(Selections)
+        let map = reader.map(node, "a map of names to strings")?;
+        let read = |name: &str, _: &Node, value: &Node, reader: &mut Reader| {
+            Some((name.into(), String::read(value, reader)?))
+        };
+        Some(Selections(reader.entries(in_key_order(map), read).into_iter().flatten().collect()))
     }
 }
 
@@ -159,12 +163,12 @@ impl FromNode for Sources {
         &key("<name>", &[map(Source::TABLE).min(1)])
             .doc("A source. The name is that of its file, unless `filename` is set."),
     )];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<Sources> {
-        read_named(node, reader, "a map of names to sources", false).map(Sources)
-    }
-    fn absent() -> Option<Sources> {
-        Some(Sources::default())
+        if node.is_null() {
+            return Some(Self::default());
+        }
+        reader.named(node, "a map of names to sources").map(Sources)
     }
 }
 
@@ -182,25 +186,4 @@ impl FromNode for OldSources {
         let named = sources.into_iter().map(|source| ("cloud_config_sources.list".to_string(), source));
         Some(OldSources(Sources(named.collect())))
     }
-}
-
-/// Reads the entries of a map, in the order of their keys if it is `sorted`.
-fn read_named<T: FromNode>(
-    node: &Node,
-    reader: &mut Reader,
-    wanted: &str,
-    sorted: bool,
-) -> Option<Vec<(String, T)>> {
-    let map = match &node.value {
-        Value::Map(map) => map,
-        Value::Null => return Some(Vec::new()),
-        _ => return reader.type_error(node, wanted),
-    };
-    let read = |(name, value): (&Node, &Node)| {
-        let name = name.scalar_text()?;
-        let value = reader.nested(&name, |reader| T::read(value, reader))?;
-        Some((name, value))
-    };
-    let entries = if sorted { in_key_order(map) } else { map.iter().collect() };
-    Some(entries.into_iter().filter_map(read).collect())
 }

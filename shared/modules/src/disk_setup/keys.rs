@@ -2,10 +2,10 @@
 //! their places.
 
 use config::schema::{BOOL, Format, INT, STR, Type, key, list, map, map_of, word};
-use config::{FromNode, Node, Reader, Value};
+use config::{FromNode, KeyStruct, Node, Reader, Value};
 
 use crate::accounts::user_keys::SingleLine;
-use crate::values::text_values::{read_items, text_types};
+use crate::values::text_values::text_types;
 
 config::string_enum! {
     pub enum TableKind {
@@ -61,12 +61,12 @@ impl FromNode for Disks {
             .doc("The partition table of a disk, which is a path or an alias."),
     )];
     fn read(node: &Node, reader: &mut Reader) -> Option<Disks> {
-        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of disks") };
+        let map = reader.map(node, "a map of disks")?;
         let read = |(name, value): (&Node, &Node)| {
             let name = SingleLine::read(name, reader)?.0;
-            let disk = reader.nested(&name, |reader| match value.value {
-                Value::Map(_) => Disk::read(value, reader),
-                _ => reader.type_error(value, "a map"),
+            let disk = reader.nested(&name, |reader| {
+                reader.map(value, "a map")?;
+                Disk::read(value, reader)
             });
             Some((name, disk))
         };
@@ -80,20 +80,16 @@ pub struct FileSystems(pub Vec<Option<FileSystem>>);
 
 impl FromNode for FileSystems {
     const SCHEMA: &'static [Type] = &[list(&[map(FileSystem::TABLE)])];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<FileSystems> {
-        let items = match &node.value {
-            Value::Null => return Some(FileSystems::default()),
-            Value::Seq(items) => items,
-            _ => return reader.type_error(node, "a list of file systems"),
-        };
-        Some(FileSystems(read_items(items, reader, |item, reader| match item.value {
-            Value::Map(_) => FileSystem::read(item, reader),
-            _ => reader.type_error(item, "a map"),
+        if node.is_null() {
+            return Some(FileSystems::default());
+        }
+        let items = reader.list(node, "a list of file systems")?;
+        Some(FileSystems(reader.items(items, |item, reader| {
+            reader.map(item, "a map")?;
+            FileSystem::read(item, reader)
         })))
-    }
-    fn absent() -> Option<FileSystems> {
-        Some(FileSystems::default())
     }
 }
 
@@ -121,7 +117,7 @@ impl FromNode for Layout {
             Value::Str(text) if text.eq_ignore_ascii_case("remove") => Some(Layout::Remove),
             Value::Seq(items) if items.is_empty() => Some(Layout::Nothing),
             Value::Seq(items) => {
-                let partitions = read_items(items, reader, read_partition).into_iter();
+                let partitions = reader.items(items, read_partition).into_iter();
                 partitions.collect::<Option<Vec<_>>>().map(Layout::Partitions)
             }
             Value::Bool(true) => Some(Layout::Whole),
@@ -188,12 +184,12 @@ pub struct Words(pub Vec<String>);
 
 impl FromNode for Words {
     const SCHEMA: &'static [Type] = &[list(&[STR]), STR];
-    const REQUIRED: bool = false;
+    const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<Words> {
         match &node.value {
             Value::Null => Some(Words::default()),
             Value::Seq(items) => {
-                let lines = read_items(items, reader, SingleLine::read).into_iter();
+                let lines = reader.items(items, SingleLine::read).into_iter();
                 lines.map(|line| line.map(|line| line.0)).collect::<Option<_>>().map(Words)
             }
             _ => {
@@ -201,9 +197,6 @@ impl FromNode for Words {
                 Some(Words(line.split_whitespace().map(String::from).collect()))
             }
         }
-    }
-    fn absent() -> Option<Words> {
-        Some(Words::default())
     }
 }
 

@@ -17,33 +17,29 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use config::join_key;
 use system::{Result, debug, info, warning};
 
-use self::keys::{Keys, Layout};
+pub use self::keys::Keys;
+use self::keys::Layout;
 use self::target::Names;
-use crate::disks::device_aliases::Aliases;
+use crate::disks::device_aliases;
 use crate::disks::metadata_devices::MetadataDevices;
-use crate::{Context, Frequency, Module, ModuleFlag, Section};
+use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module {
-    // A disk that is partitioned as requested and a file system that exists are kept.
-    flags: &[ModuleFlag::Repeatable],
-    activation: &["disk_setup", "fs_setup"],
-    ..Module::of::<Keys>("disk_setup", Frequency::Instance, run)
-};
-
-/// The module in the schema and the documentation.
-pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+// A disk that is partitioned as requested and a file system that exists are kept.
+pub const MODULE: Module = Module::if_set::<Keys>("disk_setup", Frequency::Instance, run).repeatable();
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
+    let (keys, invalid) = context.read_keys_and_findings::<Keys>();
     let Some(keys) = keys else { return Ok(()) };
     if !sys.is_live() {
         debug!(sys, "not a running system; skipping disk_setup");
         return Ok(());
     }
-    let aliases = context.read_key::<Aliases>("device_aliases").unwrap_or_default();
+    let aliases =
+        context.read_keys::<device_aliases::Keys>().and_then(|k| k.device_aliases).unwrap_or_default();
     let names = Names { aliases: &aliases.0, metadata: MetadataDevices::new(sys, context.instance) };
 
     let disks = keys.disk_setup.unwrap_or_default().0;
@@ -54,8 +50,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut overwritable = Vec::new();
     let mut partitioned = Vec::new();
     for (name, disk) in &disks {
-        let place = format!("disk_setup.{name}");
-        let (Some(disk), false) = (disk, invalid.contains(&place)) else {
+        let place = join_key("disk_setup", name);
+        let (Some(disk), false) = (disk, invalid.has_invalid(&place)) else {
             warning!(sys, "{place}: invalid; this disk is not changed");
             continue;
         };
@@ -77,15 +73,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     for (index, file_system) in keys.fs_setup.0.iter().enumerate() {
         let place = format!("fs_setup[{index}]");
-        let (Some(file_system), false) = (file_system, invalid.contains(&place)) else {
+        let (Some(file_system), false) = (file_system, invalid.has_invalid(&place)) else {
             warning!(sys, "{place}: invalid; this file system is skipped");
             continue;
         };
         sys.set_cause_key(&place);
         let disks = file_system::Disks { overwritable: &overwritable, partitioned: &partitioned };
-        if let Err(e) = file_system::set_up(context, &names, file_system, &disks) {
-            warning!(sys, "{place}: {e}");
-        }
+        or_warn!(sys, file_system::set_up(context, &names, file_system, &disks), "{place}");
     }
     Ok(())
 }

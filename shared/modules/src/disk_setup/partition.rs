@@ -7,6 +7,7 @@ use system::{Command, Error, Result, System, debug, info, warning};
 use super::keys::{Disk, Layout, TableKind};
 use super::layout::{gpt_script, has_same_positions, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::{Kind, Target, find, settle};
+use crate::or_warn;
 
 /// Enough for a disk that has to spin up.
 // Wait: disk_setup | each program that partitions a disk | -
@@ -137,9 +138,7 @@ fn reread(sys: &System, target: &Target, expected: usize) {
     if sys.which("partprobe").is_some() {
         command = vec!["partprobe", path];
     }
-    if let Err(e) = run(sys, tool(command)) {
-        warning!(sys, "the kernel did not read the partition table of {path} again: {e}");
-    }
+    or_warn!(sys, run(sys, tool(command)), "the kernel did not read the partition table of {path} again");
     // If the kernel does not support this kind of table, the partitions are added one by one.
     let count = || target.partitions(sys).map_or(expected, |partitions| partitions.len());
     if !sys.is_dry_run() && count() != expected && expected > 0 && sys.which("partx").is_some() {

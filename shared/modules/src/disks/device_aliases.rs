@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use config::schema::{STR, Type, key, map_of};
-use config::{FromNode, Node, Reader, Value};
+use config::{FromNode, Node, Reader};
 
 use crate::accounts::user_keys::SingleLine;
 
@@ -14,14 +14,15 @@ pub struct Aliases(pub BTreeMap<String, String>);
 impl FromNode for Aliases {
     const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]).doc("The path of the device."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
-        let Value::Map(map) = &node.value else {
-            return reader.type_error(node, "a map of names to devices");
-        };
-        let read = |(name, device): (&Node, &Node)| {
-            let name = name.scalar_text()?;
-            let device = reader.nested(&name, |r| SingleLine::read(device, r))?;
-            Some((name, device.0))
-        };
-        Some(Aliases(map.iter().filter_map(read).collect()))
+        let named = reader.named::<SingleLine>(node, "a map of names to devices")?;
+        Some(Aliases(named.into_iter().map(|(name, SingleLine(device))| (name, device)).collect()))
+    }
+}
+
+config::keys! {
+    /// The key, for modules that do not document it.
+    pub struct Keys {
+        /// Aliases for devices.
+        device_aliases: Option<Aliases>;
     }
 }

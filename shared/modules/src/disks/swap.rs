@@ -2,9 +2,10 @@
 
 use config::schema::{Format, INT, STR, Type, word};
 use config::{FromNode, Node, Reader, Value};
-use system::{Error, Result, System, debug, info, warning};
+use system::{Error, Result, System, debug, info};
 
 use crate::accounts::user_keys::SingleLine;
+use crate::or_warn;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -139,13 +140,7 @@ pub fn ensure_swap_file(sys: &System, swap: &Swap) -> Option<String> {
             }
         }
     }
-    match create(sys, &file, swap) {
-        Ok(created) => created.then_some(file),
-        Err(e) => {
-            warning!(sys, "no swap: {e}");
-            None
-        }
-    }
+    or_warn!(sys, create(sys, &file, swap), "no swap").filter(|created| *created).map(|_| file)
 }
 
 fn create(sys: &System, file: &str, swap: &Swap) -> Result<bool> {

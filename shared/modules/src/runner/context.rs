@@ -2,72 +2,35 @@
 
 use std::time::Duration;
 
-use config::{Finding, FindingKind, FromNode, Node, Position, Reader, SourceMap};
+use config::{Finding, FindingKind, Findings, Key, KeyStruct, Node, Position, Reader, SourceMap};
 use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, deprecated, warning};
 
-/// Returns the value of the one key that a module needs; `None` if the key is null or not set.
-///
-/// # Errors
-/// Fails if the value is invalid. The reason and its position have then been logged.
-pub fn valid_key<K, T>(
-    context: &Context<'_>,
-    key: &str,
-    read: fn(&Node, &mut Reader) -> Option<K>,
-    pick: fn(K) -> Option<T>,
-) -> Result<Option<T>> {
-    let value = context.read_keys(read).and_then(pick);
-    let given = context.config.get(key).is_some_and(|n| !n.is_null());
-    if value.is_none() && given {
-        return Err(Error::new(format!("{key} is invalid; module skipped")));
-    }
-    Ok(value)
+/// Returns the value of a result; an error is logged as a warning (`or_warn!(sys, result)`), after its context if there is one
+/// (`or_warn!(sys, result, "format", …)`), and does not stop the module.
+macro_rules! or_warn {
+    ($sys:expr, $result:expr) => { $result.inspect_err(|e| system::warning!($sys, "{e}")).ok() };
+    ($sys:expr, $result:expr, $($what:tt)+) => {
+        $result.inspect_err(|e| system::warning!($sys, "{}: {e}", format_args!($($what)+))).ok()
+    };
 }
+pub(crate) use or_warn;
 
-/// Does the same as [`valid_key`] for a key whose defaults change or destroy something: one invalid value below the key
-/// invalidates all of it. `keys` are the key and its other spellings.
-///
-/// # Errors
-/// Fails if the value, or one below it, is invalid.
-pub fn fully_valid_key<K, T>(
-    context: &Context<'_>,
-    keys: &[&str],
-    read: fn(&Node, &mut Reader) -> Option<K>,
-    pick: fn(K) -> Option<T>,
-) -> Result<Option<T>> {
-    let (value, invalid) = context.read_keys_and_errors(read);
-    let given = keys.iter().find(|key| context.config.get(key).is_some_and(|n| !n.is_null()));
-    match (value.and_then(pick), given) {
-        (Some(value), _) if !keys.iter().any(|key| invalid.contains(key)) => Ok(Some(value)),
-        (_, Some(key)) => Err(Error::new(format!("{key} is invalid; module skipped"))),
-        _ => Ok(None),
-    }
+/// Does the same as `or_warn!` at level DEBUG.
+macro_rules! or_debug {
+    ($sys:expr, $result:expr) => {
+        $result.inspect_err(|e| system::debug!($sys, "{e}")).ok()
+    };
 }
+pub(crate) use or_debug;
 
 /// Returns the last failure of several steps, with the others as its causes.
 ///
 /// # Errors
 /// Fails if there is a failure.
 pub fn last_failure(mut failed: Vec<Error>) -> Result<()> {
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
-}
-
-/// The dotted paths of invalid values.
-#[derive(Debug, Default)]
-pub struct InvalidKeys(Vec<String>);
-
-impl InvalidKeys {
-    /// Returns whether the value of a key, or one below it, is invalid.
-    pub fn contains(&self, key: &str) -> bool {
-        let is_below = |path: &String| {
-            path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        self.0.iter().any(is_below)
-    }
+    failed.pop().map_or(Ok(()), |e| Err(e.with_causes(&failed)))
 }
 
 /// The machine, the paths, the configuration and the instance. A module uses no other input.
@@ -90,6 +53,8 @@ pub struct Context<'a> {
     pub args: &'a [Node],
     /// The time limit for each script of a user (`timeouts.script`; one hour unless the merged configuration sets it).
     pub script_timeout: Duration,
+    /// The module began in an earlier boot, whose changes may be incomplete.
+    pub is_repeat: bool,
     /// The datasource's policy for hotplugged NICs.
     pub hotplug: HotplugPolicy<'a>,
 }
@@ -106,35 +71,47 @@ pub struct HotplugPolicy<'a> {
 impl Context<'_> {
     /// Reads a struct of top-level keys. Invalid, unknown and deprecated keys are logged with their positions; invalid
     /// keys have their defaults. Returns `None` if a required key is missing.
-    pub fn read_keys<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> Option<T> {
-        self.read_keys_and_errors(read).0
+    pub fn read_keys<K: KeyStruct>(&self) -> Option<K> {
+        self.read_keys_and_findings().0
     }
 
-    /// Does the same as [`Context::read_keys`] and also returns the invalid values: for keys whose defaults change or
+    /// Does the same as [`Context::read_keys`] and also returns the findings: for keys whose defaults change or
     /// destroy something, which an invalid value must not cause.
-    pub fn read_keys_and_errors<T>(
-        &self,
-        read: fn(&Node, &mut Reader) -> Option<T>,
-    ) -> (Option<T>, InvalidKeys) {
+    pub fn read_keys_and_findings<K: KeyStruct>(&self) -> (Option<K>, Findings) {
         let mut reader = Reader::new();
-        let value = read(self.config, &mut reader);
+        let value = K::read_known(self.config, &mut reader);
         let findings = reader.into_findings();
         findings.iter().for_each(|finding| self.log_finding(finding));
-        (
-            value,
-            InvalidKeys(findings.of_kind(FindingKind::Invalid).map(|finding| finding.key.clone()).collect()),
-        )
+        (value, findings)
     }
 
-    /// Reads the value of one top-level key as `T`; `None` if it is missing or invalid.
-    pub fn read_key<T: FromNode>(&self, key: &str) -> Option<T> {
-        let node = self.config.get(key)?;
-        let mut reader = Reader::new();
-        let value = reader.nested(key, |r| T::read(node, r));
-        for finding in reader.into_findings().iter() {
-            self.log_finding(finding);
+    /// Returns the value of the one key that a module needs; `None` if the key is null or not set.
+    ///
+    /// # Errors
+    /// Fails if the value is invalid. The reason and its position have then been logged.
+    pub fn valid_key<K: KeyStruct, T>(&self, pick: fn(K) -> Option<T>) -> Result<Option<T>> {
+        let (keys, _) = self.read_keys_and_findings();
+        self.require(K::KEYS, keys.and_then(pick))
+    }
+
+    /// Does the same as [`Context::valid_key`] for a key whose defaults change or destroy something: one invalid value below
+    /// the key invalidates all of it.
+    ///
+    /// # Errors
+    /// Fails if the value, or one below it, is invalid.
+    pub fn fully_valid_key<K: KeyStruct, T>(&self, pick: fn(K) -> Option<T>) -> Result<Option<T>> {
+        let (keys, findings) = self.read_keys_and_findings();
+        let is_valid = !K::KEYS.iter().flat_map(Key::names).any(|key| findings.has_invalid(key));
+        self.require(K::KEYS, keys.and_then(pick).filter(|_| is_valid))
+    }
+
+    /// Returns the value of keys; fails without one if a key is set.
+    fn require<T>(&self, keys: &[Key], value: Option<T>) -> Result<Option<T>> {
+        let is_set = |key: &&str| self.config.get(key).is_some_and(|node| !node.is_null());
+        match keys.iter().flat_map(Key::names).find(is_set).filter(|_| value.is_none()) {
+            Some(key) => Err(Error::new(format!("{key} is invalid; module skipped"))),
+            None => Ok(value),
         }
-        value
     }
 
     /// Logs a finding with the user's position, unless the check of user-data and vendor-data has reported it already.

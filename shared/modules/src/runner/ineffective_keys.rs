@@ -40,13 +40,13 @@ fn ineffective_keys(context: &Context<'_>) -> Vec<Finding> {
         module.distros.contains(context.distro) || unverified.iter().any(|name| name == module.name)
     };
     let runs = |module: &Module| listed.contains(module.name) && is_supported(module);
-    let known = MODULES.iter().filter(|m| runs(m)).flat_map(|m| key_names(m)).chain(READ_BY_STAGES);
+    let known = MODULES.iter().filter(|m| runs(m)).flat_map(|m| m.key_names()).chain(READ_BY_STAGES);
     let mut done: BTreeSet<&str> = sort::collect(known);
     let mut findings = Vec::new();
     let mut others: Vec<&Module> = MODULES.iter().copied().filter(|m| !runs(m)).collect();
     sort::sort_by_key(&mut others, |module| module.name);
     for module in others {
-        for name in key_names(module) {
+        for name in module.key_names() {
             let entries = context.config.as_map().into_iter().flat_map(config::Map::iter);
             let is_set = |(key, value): &(&Node, &Node)| key.as_str() == Some(name) && !value.is_null();
             let Some((key, _)) = entries.into_iter().find(is_set).filter(|_| done.insert(name)) else {
@@ -67,12 +67,6 @@ fn ineffective_keys(context: &Context<'_>) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// Returns the keys of a module in all spellings.
-fn key_names(module: &Module) -> impl Iterator<Item = &'static str> {
-    let keys = module.keys.iter().copied().flatten();
-    keys.flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().map(|alias| alias.name)))
 }
 
 #[cfg(test)]

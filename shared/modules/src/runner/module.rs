@@ -18,8 +18,8 @@ pub struct Module {
     pub distros: Distros,
     /// Properties that the runner depends on.
     pub flags: &'static [ModuleFlag],
-    /// The keys of which one must be set for the module to run. Empty if it always runs.
-    pub activation: &'static [&'static str],
+    /// Whether it runs only if a key is set.
+    pub activation: Activation,
     /// The top-level keys that it reads; `cloud-init plan` shows them as the cause of an effect.
     pub keys: &'static [&'static [Key]],
     /// Former names, which module lists may still have, each with the version that deprecates it.
@@ -54,6 +54,17 @@ pub enum ModuleFlag {
     NeedsUserData,
 }
 
+/// The keys of which one must be set for a module to run.
+#[derive(Debug, Clone, Copy)]
+pub enum Activation {
+    /// None: it always runs.
+    Always,
+    /// One of those that it reads.
+    AnyKey,
+    /// One of these.
+    Keys(&'static [&'static str]),
+}
+
 impl Module {
     /// Returns a module for all distributions that always runs and reads no key.
     pub const fn new(
@@ -66,7 +77,7 @@ impl Module {
             frequency,
             distros: Distros::All,
             flags: &[],
-            activation: &[],
+            activation: Activation::Always,
             keys: &[],
             former_names: &[],
             start_ahead: None,
@@ -85,9 +96,58 @@ impl Module {
         Module { keys: const { &[K::KEYS] }, ..Module::new(name, frequency, run) }
     }
 
+    /// Returns the same for a module that runs only if one of its keys is set.
+    pub const fn if_set<K: KeyStruct>(
+        name: &'static str,
+        frequency: Frequency,
+        run: fn(&Context<'_>) -> Result<()>,
+    ) -> Module {
+        Module { activation: Activation::AnyKey, ..Module::of::<K>(name, frequency, run) }
+    }
+
+    /// Runs the module only if one of these keys is set.
+    pub const fn activated_by(self, keys: &'static [&'static str]) -> Module {
+        Module { activation: Activation::Keys(keys), ..self }
+    }
+
+    /// Runs the module on the distributions with these names only.
+    pub const fn on(self, names: &'static [&'static str]) -> Module {
+        Module { distros: Distros::Named(names), ..self }
+    }
+
+    /// Runs the module on the distributions that meet a condition only.
+    pub const fn where_distro(self, condition: fn(&Distro) -> bool) -> Module {
+        Module { distros: Distros::Where(condition), ..self }
+    }
+
+    /// Sets the properties of the module.
+    pub const fn flags(self, flags: &'static [ModuleFlag]) -> Module {
+        Module { flags, ..self }
+    }
+
+    /// Marks the module as [`ModuleFlag::Repeatable`], its only property.
+    pub const fn repeatable(self) -> Module {
+        self.flags(&[ModuleFlag::Repeatable])
+    }
+
+    /// Returns the keys that activate the module; none if it always runs.
+    pub(crate) fn activating_keys(&self) -> Vec<&'static str> {
+        match self.activation {
+            Activation::Always => Vec::new(),
+            Activation::AnyKey => self.key_names().collect(),
+            Activation::Keys(names) => names.to_vec(),
+        }
+    }
+
     /// Returns whether the configuration activates the module.
     pub(crate) fn is_active(&self, config: &Node) -> bool {
-        self.activation.is_empty() || self.activation.iter().any(|key| config.get(key).is_some())
+        let keys = self.activating_keys();
+        keys.is_empty() || keys.iter().any(|key| config.get(key).is_some())
+    }
+
+    /// Returns the keys of the module in all spellings.
+    pub(crate) fn key_names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().copied().flatten().flat_map(Key::names)
     }
 
     /// Returns the version that deprecates a name of the module; `None` for its current name.

@@ -1,12 +1,12 @@
 //! Runs the modules of a list that are due, in order.
 
-use config::Node;
 use config::schema::Deprecation;
-use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
+use config::{Node, shown_name};
+use state::{Frequency, Layout, Progress, acquire, confirm, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
-use crate::user_scripts::{WrittenScript, exit_codes, run_parts, script_reruns};
-use crate::{Context, MODULES, Module, ModuleEntry, ModuleFlag, find_module, plain_name};
+use crate::user_scripts::{ScriptDirectory, WrittenScript, exit_codes, run_parts};
+use crate::{Context, MODULES, Module, ModuleEntry, ModuleFlag, find_module, or_debug, or_warn, plain_name};
 
 /// Names that upstream has removed; configurations still list them.
 const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
@@ -122,17 +122,18 @@ fn select_module(
     if let Some(word) = &entry.bad_frequency {
         deprecated!(
             sys,
-            "module {}: unknown frequency '{word}' (expected once, once-per-instance or always); using the module's default",
-            entry.name
+            "module {}: unknown frequency '{}' (expected once, once-per-instance or always); using the module's default",
+            shown_name(&entry.name),
+            shown_name(word)
         );
     }
-    let plain = plain_name(&entry.name);
+    let (plain, shown) = (plain_name(&entry.name), shown_name(&entry.name));
     if REMOVED.contains(&&*plain) {
-        info!(sys, "module {} was removed; skipping", entry.name);
+        info!(sys, "module {shown} was removed; skipping");
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
-        warning!(sys, "unknown module {}; skipped", entry.name);
+        warning!(sys, "unknown module {shown}; skipped");
         return Err(Skip::Unknown);
     };
     if let Some(version) = module.deprecated_name(&plain) {
@@ -183,6 +184,7 @@ pub fn run_module(
     );
     let description = format!("running {run_name} with frequency {}", frequency.as_str());
     let step = sys.begin_step(format!("{stage}/{run_name}"), &description);
+    let must_not_repeat = !module.has(ModuleFlag::Repeatable) && has_work(context, module);
     let writer = MODULES.iter().find(|other| other.written_script.is_some_and(|s| s.run_by == module.name));
     match (before, writer) {
         (Progress::Finished, Some(writer))
@@ -199,7 +201,7 @@ pub fn run_module(
             step.end(sys, StepResult::Success, format!("{run_name} previously ran"));
             return ModuleResult::AlreadyRan;
         }
-        (Progress::Started, _) if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
+        (Progress::Started, _) if mode == RunMode::Full && must_not_repeat => {
             warning!(
                 sys,
                 "module {0} was interrupted in an earlier boot; not running it again. To run it: \
@@ -208,9 +210,7 @@ pub fn run_module(
             );
             step.end(sys, StepResult::Success, format!("{run_name} was interrupted"));
             // Reported once.
-            if let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
-                debug!(sys, "{e}");
-            }
+            or_debug!(sys, mark_finished(sys, layout, &run_name, frequency));
             return ModuleResult::AlreadyRan;
         }
         (Progress::Started, _) => {
@@ -222,21 +222,28 @@ pub fn run_module(
         // Without a semaphore the module would run at every boot: report this instead of running it.
         error!(sys, "not running module {}: {e}", entry.name);
         step.end(sys, StepResult::Fail, description);
-        return ModuleResult::Failed(format!("{}: {e}", entry.name));
+        return entry.result(Err(e));
     }
     let interrupted_script = module.written_script.filter(|_| before == Progress::Started);
     let is_late = interrupted_script.is_some_and(|script| is_script_late(context, &script));
-    if is_late && let Err(e) = acquire(sys, layout, &late_semaphore(module), Frequency::Instance) {
-        warning!(sys, "{e}");
+    if is_late {
+        or_warn!(sys, acquire(sys, layout, &late_semaphore(module), Frequency::Instance));
     }
     if let Some(writer) = writer
         && frequency == Frequency::Instance
     {
         mark_missing_script(context, writer);
     }
+    if must_not_repeat
+        && frequency != Frequency::Always
+        && let Err(e) = confirm(sys, layout)
+    {
+        warning!(sys, "{e}; after a power failure module {} may run again", entry.name);
+    }
     let started_at = sys.clock().elapsed();
     sys.set_cause(module.name, module.configured_keys(context.config));
-    let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
+    let args = if entry.args.is_empty() { context.args } else { &entry.args };
+    let own = Context { args, is_repeat: before == Progress::Started, ..*context };
     let result = (module.run)(&own);
     // A failure of the machine keeps the mark of unfinished work: the next boot repeats it, if that is safe, and only
     // once.
@@ -254,11 +261,10 @@ pub fn run_module(
         warn_if_script_was_missing(context, module, script.run_by);
     }
     let seconds = (sys.clock().elapsed() - started_at).as_secs_f64();
-    match result {
+    match &result {
         Ok(()) => {
             let message = format!("{run_name} ran successfully and took {seconds:.3} seconds");
             step.end(sys, StepResult::Success, message);
-            ModuleResult::Done
         }
         Err(e) => {
             warning!(sys, "Running module {} (<module 'cc_{}'>) failed: {e}", entry.name, module.name);
@@ -266,9 +272,15 @@ pub fn run_module(
                 info!(sys, "module {} runs again at the next boot", entry.name);
             }
             step.end(sys, StepResult::Fail, description);
-            ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }
+    entry.result(result)
+}
+
+/// Returns whether a module has anything to do: one that runs scripts may have none, another is configured.
+fn has_work(context: &Context<'_>, module: &Module) -> bool {
+    let scripts = |directory: ScriptDirectory| context.sys.list((directory.path)(context.layout));
+    module.scripts.is_none_or(|directory| scripts(directory).is_ok_and(|names| !names.is_empty()))
 }
 
 /// Ends the work of a stage that was stopped by a signal: the interrupted module that may not run again was reported then,
@@ -284,9 +296,7 @@ pub fn finish_interrupted(sys: &System, layout: &Layout) {
             "module {name} was interrupted; not running it again",
             name = name.trim_start_matches("config_")
         );
-        if let Err(e) = mark_finished(sys, layout, &name, frequency) {
-            debug!(sys, "{e}");
-        }
+        or_debug!(sys, mark_finished(sys, layout, &name, frequency));
     }
 }
 
@@ -314,8 +324,8 @@ fn mark_missing_script(context: &Context<'_>, writer: &Module) {
         && writer.written_script.is_some_and(|script| !sys.exists((script.path)(layout)))
         && instance_progress(context, writer.name) == Progress::Due;
     let name = format!("config-{}", writer.name);
-    if is_missing && let Err(e) = mark_started(sys, layout, &name, Frequency::Instance) {
-        warning!(sys, "{e}");
+    if is_missing {
+        or_warn!(sys, mark_started(sys, layout, &name, Frequency::Instance));
     }
 }
 
@@ -329,35 +339,26 @@ fn run_late_script(
 ) -> ModuleResult {
     let (sys, name, description) = (context.sys, writer.name, format!("delayed run of {}", writer.name));
     // The semaphore comes first: not running is better than running twice.
-    if let Err(e) = state::release(sys, context.layout, &late_semaphore(writer), Frequency::Instance) {
+    let released = state::release(sys, context.layout, &late_semaphore(writer), Frequency::Instance);
+    if let Err(e) = released.and_then(|()| confirm(sys, context.layout)) {
         error!(sys, "not running the commands of {name}: {e}");
         step.end(sys, StepResult::Fail, description);
-        return ModuleResult::Failed(format!("{}: {e}", entry.name));
+        return entry.result(Err(e));
     }
     info!(sys, "running the commands of {name}, which an earlier boot could not write");
-    let result = run_parts::run_script(context, module, name, &[]);
-    if let Err(e) = &result {
-        warning!(sys, "delayed run of {name} failed: {e}");
-    }
+    let result = run_parts::run_script(context, module, name, &[])
+        .inspect_err(|e| warning!(sys, "delayed run of {name} failed: {e}"));
     step.end(sys, StepResult::from(&result), description);
-    match result {
-        Ok(()) => ModuleResult::Done,
-        Err(e) => ModuleResult::Failed(format!("{}: {e}", entry.name)),
-    }
+    entry.result(result)
 }
 
 /// Runs the scripts of a module that requested another run.
 fn run_again(context: &Context<'_>, entry: &ModuleEntry, module: &Module, step: Step) -> ModuleResult {
     let scripts = exit_codes::requested_reruns(context, module);
-    let result = script_reruns::run(context, module, &scripts);
+    let result = run_parts::run_again(context, module, &scripts);
     step.end(context.sys, StepResult::from(&result), format!("{} ran again", scripts.join(", ")));
-    match result {
-        Ok(()) => ModuleResult::Done,
-        Err(e) => {
-            warning!(context.sys, "Running module {} again failed: {e}", entry.name);
-            ModuleResult::Failed(format!("{}: {e}", entry.name))
-        }
-    }
+    let name = &entry.name;
+    entry.result(result.inspect_err(|e| warning!(context.sys, "Running module {name} again failed: {e}")))
 }
 
 /// Warns if another module ran its scripts while the one that writes a script was interrupted.
@@ -376,6 +377,10 @@ impl ModuleEntry {
     /// Returns the entry for `cloud-init single`.
     pub fn single(name: &str, frequency: Option<Frequency>, args: Vec<Node>) -> ModuleEntry {
         ModuleEntry { name: name.to_string(), frequency, args, bad_frequency: None }
+    }
+
+    fn result(&self, result: system::Result<()>) -> ModuleResult {
+        result.map_or_else(|e| ModuleResult::Failed(format!("{}: {e}", self.name)), |()| ModuleResult::Done)
     }
 }
 
@@ -424,13 +429,15 @@ mod tests {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
-        for name in ["config-runcmd", "config-scripts_user"] {
+        for name in ["config-runcmd", "config-scripts_user", "config-scripts_per_instance"] {
             mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
         sys.write(layout.runcmd_script(), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script exists; as it is unknown whether it ran, it does not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
+        // Without a script there is nothing to run twice.
+        assert_eq!(run(&sandbox, &["scripts_per_instance"], RunMode::Full), [ModuleResult::Done]);
         assert!(sys.exists(layout.runcmd_script()));
         let logged_warnings = sandbox.logged_warnings();
         assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{Finding, FindingKind, Findings, Map, Node, Position, Value, did_you_mean};
+use config::{FindingKind, Findings, Map, Node, Reader, Value, did_you_mean, unknown_key};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -11,319 +11,282 @@ use super::tables::{self, is_module_name, top_level};
 
 /// Checks a cloud-config. `where_key_belongs` names the place of a key that belongs to another configuration.
 pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Option<&'static str>) -> Findings {
-    let mut validator = Validator { findings: Vec::new(), path: String::new() };
+    let mut reader = Reader::new();
     let Value::Map(map) = &root.value else {
-        validator.type_error(root, "a map of keys");
-        return validator.into_findings();
+        reader.report_type_error(root, "a map of keys");
+        return reader.into_findings();
     };
     // Collected once, since a document may have thousands of keys.
     let fields: Vec<&Field> = top_level().collect();
     for (key, value) in map.iter() {
         let name = key.scalar_text().unwrap_or_default();
         match fields.iter().find(|f| f.name == name) {
-            Some(field) => validator.check_field(field, &name, key, value),
+            Some(field) => check_field(&mut reader, field, &name, key, value),
             None => {
                 let known = fields.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
                 let message = match where_key_belongs(&name) {
                     Some(place) => format!("not a key of cloud-config; {place}"),
-                    None => unknown_key_message(&name, known),
+                    None => unknown_key(&name, known),
                 };
-                validator.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
+                reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
             }
         }
     }
-    validator.into_findings()
+    reader.into_findings()
 }
 
 /// Checks a network configuration, with or without an enclosing `network:`.
 pub fn check_network(root: &Node) -> Findings {
-    let mut validator = Validator { findings: Vec::new(), path: String::new() };
+    let mut reader = Reader::new();
     if root.as_map().is_none() {
-        validator.type_error(root, "a map of keys");
-        return validator.into_findings();
+        reader.report_type_error(root, "a map of keys");
+        return reader.into_findings();
     }
     match root.get("network") {
         Some(inner) => {
             for (key, _) in root.as_map().into_iter().flat_map(Map::iter) {
                 let name = key.scalar_text().unwrap_or_default();
                 if name != "network" {
-                    let message = unknown_key_message(&name, ["network"].into_iter());
-                    validator.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
+                    let message = unknown_key(&name, ["network"]);
+                    reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
                 }
             }
-            validator.nested("network", |c| c.check_version(inner));
+            reader.nested("network", |c| check_version(c, inner));
         }
-        None => validator.check_version(root),
+        None => check_version(&mut reader, root),
     }
-    validator.into_findings()
+    reader.into_findings()
 }
 
-fn unknown_key_message<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match did_you_mean(name, known) {
-        Some(near) => format!("unknown key; did you mean '{near}'?"),
-        None => "unknown key".to_string(),
+fn check_version(reader: &mut Reader, node: &Node) {
+    match node.get("version").map(|version| (version, &version.value)) {
+        Some((_, Value::Int(1))) => check_value(reader, tables::network_v1::VERSION_1.types, node),
+        Some((_, Value::Int(2))) => check_value(reader, tables::network_v2::VERSION_2.types, node),
+        Some((version, _)) => reader.nested("version", |c| {
+            c.add_finding(FindingKind::Invalid, version, "expected 1 or 2");
+        }),
+        None if node.as_map().is_some() => {
+            reader.nested("version", |c| {
+                c.add_finding(FindingKind::Invalid, node, "required, but missing");
+            });
+        }
+        None => reader.report_type_error(node, "a map of keys"),
     }
 }
 
-struct Validator {
-    findings: Vec<Finding>,
-    path: String,
+fn check_field(reader: &mut Reader, field: &Field, name: &str, key: &Node, value: &Node) {
+    reader.nested(name, |c| {
+        if let Some(old) = field.deprecated {
+            // A key is replaced by another key, which gets quotes; longer advice does not.
+            c.add_finding(FindingKind::Deprecated, key, old.text(!old.replacement.contains(' ')));
+        }
+        check_value(c, field.types, value);
+    });
 }
 
-impl Validator {
-    fn into_findings(self) -> Findings {
-        let mut findings = Findings::default();
-        self.findings.into_iter().for_each(|f| findings.push(f));
-        findings
-    }
-
-    fn add_finding(&mut self, kind: FindingKind, at: &Position, message: String) {
-        self.findings.push(Finding { kind, at: at.clone(), key: self.path.clone(), message });
-    }
-
-    fn invalid(&mut self, at: &Position, message: impl Into<String>) {
-        self.add_finding(FindingKind::Invalid, at, message.into());
-    }
-
-    fn type_error(&mut self, node: &Node, wanted: &str) {
-        self.invalid(&node.at, format!("expected {wanted}, found {}", node.kind()));
-    }
-
-    fn nested(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
-        let old = self.path.len();
-        if old > 0 && !name.starts_with('[') {
-            self.path.push('.');
+/// Accepts the value if it matches one of the types; otherwise reports the findings of the most similar type.
+fn check_value(reader: &mut Reader, types: &[Type], node: &Node) {
+    let mut best: Option<(usize, usize, Findings)> = None;
+    let mut wanted = Vec::new();
+    for kind in expand(types) {
+        if !matches_base(kind, node) {
+            wanted.push(kind);
+            continue;
         }
-        self.path.push_str(name);
-        act(self);
-        self.path.truncate(old);
-    }
-
-    fn check_version(&mut self, node: &Node) {
-        match node.get("version").map(|v| v.value.clone()) {
-            Some(Value::Int(1)) => self.check_value(tables::network_v1::VERSION_1.types, node),
-            Some(Value::Int(2)) => self.check_value(tables::network_v2::VERSION_2.types, node),
-            Some(_) => self.nested("version", |c| {
-                let at = node.get("version").map(|v| v.at.clone()).unwrap_or_default();
-                c.invalid(&at, "expected 1 or 2");
-            }),
-            None if node.as_map().is_some() => {
-                self.nested("version", |c| {
-                    c.invalid(&node.at, "required, but missing");
-                });
-            }
-            None => self.type_error(node, "a map of keys"),
+        let mut found = reader.trial(|reader| check_content(reader, kind, node));
+        let bad = found.iter().filter(|f| f.kind != FindingKind::Deprecated).count();
+        if let Some(old) = kind.deprecated.filter(|_| bad == 0) {
+            found.extend(reader.trial(|r| r.add_finding(FindingKind::Deprecated, node, old.text(false))));
         }
-    }
-
-    fn check_field(&mut self, field: &Field, name: &str, key: &Node, value: &Node) {
-        self.nested(name, |c| {
-            if let Some(old) = field.deprecated {
-                // A key is replaced by another key, which gets quotes; longer advice does not.
-                c.add_finding(FindingKind::Deprecated, &key.at, old.text(!old.replacement.contains(' ')));
-            }
-            c.check_value(field.types, value);
-        });
-    }
-
-    /// Accepts the value if it matches one of the types; otherwise reports the findings of the most similar type.
-    fn check_value(&mut self, types: &[Type], node: &Node) {
-        let mut best: Option<(usize, usize, Vec<Finding>)> = None;
-        let mut wanted = Vec::new();
-        for kind in self.expand(types) {
-            if !self.matches_base(kind, node) {
-                wanted.push(kind);
-                continue;
-            }
-            let mut trial = Validator { findings: Vec::new(), path: self.path.clone() };
-            trial.check_content(kind, node);
-            let bad = trial.findings.iter().filter(|f| f.kind != FindingKind::Deprecated).count();
-            if let Some(old) = kind.deprecated.filter(|_| bad == 0) {
-                trial.add_finding(FindingKind::Deprecated, &node.at, old.text(false));
-            }
-            // A type without errors is preferred, then one without deprecations.
-            let score = match bad {
-                0 => (0, trial.findings.len()),
-                _ => (1 + self.mismatch_count(kind, node), bad),
-            };
-            if best.as_ref().is_none_or(|(a, b, _)| score < (*a, *b)) {
-                best = Some((score.0, score.1, trial.findings));
-            }
-        }
-        match best {
-            // A map whose fixed word matches none of the types.
-            Some((score, ..)) if score > 1 && self.report_wrong_word(types, node) => {}
-            Some((_, _, found)) => self.findings.extend(found),
-            None => {
-                let message = expected_message(&wanted, node);
-                self.invalid(&node.at, message);
-            }
-        }
-    }
-
-    /// For maps that a fixed word distinguishes: reports an unknown word (`type: bogus`) with all known ones. Returns `false`
-    /// for other values.
-    fn report_wrong_word(&mut self, types: &[Type], node: &Node) -> bool {
-        let is_word = |t: &Type| matches!(t.base, BaseType::StrConst(_));
-        let word_of = |kind: &Type| match kind.base {
-            BaseType::Map(keys) => keys.iter().find(|f| f.required && f.types.iter().all(is_word)),
-            _ => None,
+        // A type without errors is preferred, then one without deprecations.
+        let score = match bad {
+            0 => (0, found.iter().count()),
+            _ => (1 + mismatch_count(kind, node), bad),
         };
-        let fields: Vec<&Field> = self.expand(types).into_iter().filter_map(word_of).collect();
-        let [first, others @ ..] = &fields[..] else { return false };
-        let words: Vec<&Type> = fields.iter().flat_map(|field| field.types).collect();
-        match node.get(first.name) {
-            Some(value) if !others.is_empty() && others.iter().all(|f| f.name == first.name) => {
-                let message = expected_message(&words, value);
-                self.nested(first.name, |c| c.invalid(&value.at, message));
-                true
-            }
-            _ => false,
+        if best.as_ref().is_none_or(|(a, b, _)| score < (*a, *b)) {
+            best = Some((score.0, score.1, found));
         }
     }
-
-    /// Returns the types with names resolved to their definitions.
-    fn expand<'a>(&self, types: &'a [Type]) -> Vec<&'a Type> {
-        let mut all = Vec::new();
-        for kind in types {
-            match kind.base {
-                BaseType::Ref(definition) if kind.deprecated.is_none() && kind.required_keys.is_none() => {
-                    all.extend(self.expand(definition.types))
-                }
-                _ => all.push(kind),
-            }
-        }
-        all
-    }
-
-    /// Returns whether the value is of that kind; its content is not checked.
-    fn matches_base(&self, kind: &Type, node: &Node) -> bool {
-        match (&kind.base, &node.value) {
-            (BaseType::Any, _)
-            | (BaseType::Null, Value::Null)
-            | (BaseType::Bool, Value::Bool(_))
-            | (BaseType::Int, Value::Int(_))
-            | (BaseType::Number, Value::Int(_) | Value::Float(_))
-            | (BaseType::List(_), Value::Seq(_))
-            | (BaseType::Map(_), Value::Map(_))
-            | (BaseType::Str, Value::Str(_) | Value::Bytes(_)) => true,
-            (BaseType::StrConst(word), Value::Str(text)) => text == word,
-            (BaseType::BoolConst(flag), Value::Bool(b)) => b == flag,
-            (BaseType::IntConst(number), Value::Int(n)) => *n == i128::from(*number),
-            (BaseType::Ref(definition), _) => definition.types.iter().any(|t| self.matches_base(t, node)),
-            _ => false,
+    match best {
+        // A map whose fixed word matches none of the types.
+        Some((score, ..)) if score > 1 && report_wrong_word(reader, types, node) => {}
+        Some((_, _, found)) => reader.add_findings(found),
+        None => {
+            let message = expected_message(&wanted, node);
+            reader.add_finding(FindingKind::Invalid, node, message);
         }
     }
+}
 
-    /// Returns the number of fixed words (`type: bond`) in which the map differs from that kind.
-    fn mismatch_count(&self, kind: &Type, node: &Node) -> usize {
-        let BaseType::Map(keys) = kind.base else { return 0 };
-        let fixed = |t: &Type| matches!(t.base, BaseType::StrConst(_) | BaseType::IntConst(_));
-        let differs = |f: &&Field| {
-            f.types.iter().all(fixed)
-                && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| self.matches_base(t, v)))
-        };
-        keys.iter().filter(|f| f.required).filter(differs).count()
-    }
-
-    fn check_content(&mut self, kind: &Type, node: &Node) {
-        if let (Some(needs), Value::Map(map)) = (kind.required_keys, &node.value) {
-            let list = || needs.keys.join(" or ");
-            match needs.keys.iter().filter(|key| map.get(key).is_some()).count() {
-                0 => self.invalid(&node.at, format!("expected the key {}, which is missing", list())),
-                2.. if needs.only_one => {
-                    self.invalid(&node.at, format!("expected only one of the keys {}", list()));
-                }
-                _ => {}
-            }
+/// For maps that a fixed word distinguishes: reports an unknown word (`type: bogus`) with all known ones. Returns `false`
+/// for other values.
+fn report_wrong_word(reader: &mut Reader, types: &[Type], node: &Node) -> bool {
+    let is_word = |t: &Type| matches!(t.base, BaseType::StrConst(_));
+    let word_of = |kind: &Type| match kind.base {
+        BaseType::Map(keys) => keys.iter().find(|f| f.required && f.types.iter().all(is_word)),
+        _ => None,
+    };
+    let fields: Vec<&Field> = expand(types).into_iter().filter_map(word_of).collect();
+    let [first, others @ ..] = &fields[..] else { return false };
+    let words: Vec<&Type> = fields.iter().flat_map(|field| field.types).collect();
+    match node.get(first.name) {
+        Some(value) if !others.is_empty() && others.iter().all(|f| f.name == first.name) => {
+            let message = expected_message(&words, value);
+            reader.nested(first.name, |c| c.add_finding(FindingKind::Invalid, value, message));
+            true
         }
-        match (&kind.base, &node.value) {
-            (BaseType::Ref(definition), _) => self.check_value(definition.types, node),
-            (BaseType::Str, Value::Str(text)) => {
-                if let Some(format) = kind.format.filter(|f| !matches_format(*f, text)) {
-                    self.invalid(&node.at, format!("expected {}", format.description()));
-                }
+        _ => false,
+    }
+}
+
+/// Returns the types with names resolved to their definitions.
+fn expand(types: &[Type]) -> Vec<&Type> {
+    let mut all = Vec::new();
+    for kind in types {
+        match kind.base {
+            BaseType::Ref(definition) if kind.deprecated.is_none() && kind.required_keys.is_none() => {
+                all.extend(expand(definition.types))
             }
-            (BaseType::Int | BaseType::Number, value) => {
-                let number = match value {
-                    Value::Int(n) => *n as f64,
-                    Value::Float(f) => *f,
-                    _ => return,
-                };
-                let low = kind.min.is_some_and(|min| number < f64::from(min));
-                if low || kind.max.is_some_and(|max| number > f64::from(max)) {
-                    self.invalid(&node.at, format!("expected {}", range_text(kind, "")));
-                }
-            }
-            (BaseType::List(items), Value::Seq(list)) => {
-                self.check_length(kind, node, list.len(), "items");
-                if kind.unique {
-                    let mut seen = BTreeSet::new();
-                    for item in list {
-                        if !seen.insert(item.to_json().to_string()) {
-                            self.invalid(&item.at, "expected each item once");
-                        }
-                    }
-                }
-                for (i, item) in list.iter().enumerate() {
-                    if let Some(items) = items {
-                        self.nested(&format!("[{i}]"), |c| c.check_value(items, item));
-                    }
-                }
-            }
-            (BaseType::Map(keys), Value::Map(map)) => {
-                self.check_length(kind, node, map.len(), "keys");
-                if kind.once {
-                    self.check_once(keys, node, map);
-                }
-                self.check_map(kind, keys, node, map);
+            _ => all.push(kind),
+        }
+    }
+    all
+}
+
+/// Returns whether the value is of that kind; its content is not checked.
+fn matches_base(kind: &Type, node: &Node) -> bool {
+    match (&kind.base, &node.value) {
+        (BaseType::Any, _)
+        | (BaseType::Null, Value::Null)
+        | (BaseType::Bool, Value::Bool(_))
+        | (BaseType::Int, Value::Int(_))
+        | (BaseType::Number, Value::Int(_) | Value::Float(_))
+        | (BaseType::List(_), Value::Seq(_))
+        | (BaseType::Map(_), Value::Map(_))
+        | (BaseType::Str, Value::Str(_) | Value::Bytes(_)) => true,
+        (BaseType::StrConst(word), Value::Str(text)) => text == word,
+        (BaseType::BoolConst(flag), Value::Bool(b)) => b == flag,
+        (BaseType::IntConst(number), Value::Int(n)) => *n == i128::from(*number),
+        (BaseType::Ref(definition), _) => definition.types.iter().any(|t| matches_base(t, node)),
+        _ => false,
+    }
+}
+
+/// Returns the number of fixed words (`type: bond`) in which the map differs from that kind.
+fn mismatch_count(kind: &Type, node: &Node) -> usize {
+    let BaseType::Map(keys) = kind.base else { return 0 };
+    let fixed = |t: &Type| matches!(t.base, BaseType::StrConst(_) | BaseType::IntConst(_));
+    let differs = |f: &&Field| {
+        f.types.iter().all(fixed)
+            && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| matches_base(t, v)))
+    };
+    keys.iter().filter(|f| f.required).filter(differs).count()
+}
+
+fn check_content(reader: &mut Reader, kind: &Type, node: &Node) {
+    if let (Some(needs), Value::Map(map)) = (kind.required_keys, &node.value) {
+        let list = || needs.keys.join(" or ");
+        match needs.keys.iter().filter(|key| map.get(key).is_some()).count() {
+            0 => reader.add_finding(
+                FindingKind::Invalid,
+                node,
+                format!("expected the key {}, which is missing", list()),
+            ),
+            2.. if needs.only_one => {
+                reader.add_finding(
+                    FindingKind::Invalid,
+                    node,
+                    format!("expected only one of the keys {}", list()),
+                );
             }
             _ => {}
         }
     }
-
-    fn check_length(&mut self, kind: &Type, node: &Node, length: usize, what: &str) {
-        let length = i32::try_from(length).unwrap_or(i32::MAX);
-        let low = kind.min.is_some_and(|min| length < i32::from(min));
-        if low || kind.max.is_some_and(|max| length > i32::from(max)) {
-            let what =
-                if kind.min == Some(1) && kind.max.is_none() { what.trim_end_matches('s') } else { what };
-            self.invalid(&node.at, format!("expected {}{what}", range_text(kind, " ")));
-        }
-    }
-
-    fn check_once(&mut self, keys: &[Field], node: &Node, map: &Map) {
-        for (name, instead) in deprecated_spellings(keys) {
-            if map.get(name).is_some() && map.get(instead).is_some() {
-                let message = format!("expected only one of the keys {instead} or {name}");
-                self.invalid(&node.at, message);
+    match (&kind.base, &node.value) {
+        (BaseType::Ref(definition), _) => check_value(reader, definition.types, node),
+        (BaseType::Str, Value::Str(text)) => {
+            if let Some(format) = kind.format.filter(|f| !matches_format(*f, text)) {
+                reader.add_finding(FindingKind::Invalid, node, format!("expected {}", format.description()));
             }
         }
-    }
-
-    fn check_map(&mut self, kind: &Type, keys: &[Field], node: &Node, map: &Map) {
-        for (key, value) in map.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            let other = kind.additional.filter(|o| o.format.is_none_or(|f| matches_format(f, &name)));
-            match (keys.iter().find(|f| f.name == name), other) {
-                (Some(field), _) => self.check_field(field, &name, key, value),
-                (None, Some(other)) => self.nested(&name, |c| c.check_value(other.types, value)),
-                (None, None) if kind.allows_unknown => {}
-                (None, None) => {
-                    let message = match kind.additional.and_then(|o| o.format) {
-                        Some(format) => format!("unknown key; expected {}", format.description()),
-                        None => {
-                            let known = keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
-                            unknown_key_message(&name, known)
-                        }
-                    };
-                    self.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
+        (BaseType::Int | BaseType::Number, value) => {
+            let number = match value {
+                Value::Int(n) => *n as f64,
+                Value::Float(f) => *f,
+                _ => return,
+            };
+            let low = kind.min.is_some_and(|min| number < f64::from(min));
+            if low || kind.max.is_some_and(|max| number > f64::from(max)) {
+                reader.add_finding(FindingKind::Invalid, node, format!("expected {}", range_text(kind, "")));
+            }
+        }
+        (BaseType::List(items), Value::Seq(list)) => {
+            check_length(reader, kind, node, list.len(), "items");
+            if kind.unique {
+                let mut seen = BTreeSet::new();
+                for item in list {
+                    if !seen.insert(item.to_json().to_string()) {
+                        reader.add_finding(FindingKind::Invalid, item, "expected each item once");
+                    }
+                }
+            }
+            for (i, item) in list.iter().enumerate() {
+                if let Some(items) = items {
+                    reader.nested(&format!("[{i}]"), |c| check_value(c, items, item));
                 }
             }
         }
-        for field in keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
-            self.nested(field.name, |c| c.invalid(&node.at, "required, but missing"));
+        (BaseType::Map(keys), Value::Map(map)) => {
+            check_length(reader, kind, node, map.len(), "keys");
+            if kind.once {
+                check_once(reader, keys, node, map);
+            }
+            check_map(reader, kind, keys, node, map);
         }
+        _ => {}
+    }
+}
+
+fn check_length(reader: &mut Reader, kind: &Type, node: &Node, length: usize, what: &str) {
+    let length = i32::try_from(length).unwrap_or(i32::MAX);
+    let low = kind.min.is_some_and(|min| length < i32::from(min));
+    if low || kind.max.is_some_and(|max| length > i32::from(max)) {
+        let what = if kind.min == Some(1) && kind.max.is_none() { what.trim_end_matches('s') } else { what };
+        reader.add_finding(FindingKind::Invalid, node, format!("expected {}{what}", range_text(kind, " ")));
+    }
+}
+
+fn check_once(reader: &mut Reader, keys: &[Field], node: &Node, map: &Map) {
+    for (name, instead) in deprecated_spellings(keys) {
+        if map.get(name).is_some() && map.get(instead).is_some() {
+            let message = format!("expected only one of the keys {instead} or {name}");
+            reader.add_finding(FindingKind::Invalid, node, message);
+        }
+    }
+}
+
+fn check_map(reader: &mut Reader, kind: &Type, keys: &[Field], node: &Node, map: &Map) {
+    for (key, value) in map.iter() {
+        let name = key.scalar_text().unwrap_or_default();
+        let other = kind.additional.filter(|o| o.format.is_none_or(|f| matches_format(f, &name)));
+        match (keys.iter().find(|f| f.name == name), other) {
+            (Some(field), _) => check_field(reader, field, &name, key, value),
+            (None, Some(other)) => reader.nested(&name, |c| check_value(c, other.types, value)),
+            (None, None) if kind.allows_unknown => {}
+            (None, None) => {
+                let message = match kind.additional.and_then(|o| o.format) {
+                    Some(format) => format!("unknown key; expected {}", format.description()),
+                    None => {
+                        let known = keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
+                        unknown_key(&name, known)
+                    }
+                };
+                reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
+            }
+        }
+    }
+    for field in keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
+        reader.nested(field.name, |c| c.add_finding(FindingKind::Invalid, node, "required, but missing"));
     }
 }
 

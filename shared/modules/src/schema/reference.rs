@@ -178,8 +178,8 @@ fn facts(module: &Module, packages: &[PackagedLists]) -> String {
     } else {
         text += ", on all distributions";
     }
-    if !module.activation.is_empty() {
-        let keys: Vec<String> = module.activation.iter().map(|key| format!("`{key}`")).collect();
+    let keys: Vec<String> = module.activating_keys().iter().map(|key| format!("`{key}`")).collect();
+    if !keys.is_empty() {
         let _ = write!(text, ", if {} is set", keys.join(" or "));
     }
     text += ".";

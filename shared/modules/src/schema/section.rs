@@ -29,17 +29,12 @@ impl Section {
         }
     }
 
-    /// Returns the section of a module without keys of its own.
-    pub const fn without_keys(name: &'static str, about: &'static str) -> Section {
-        Section::new(name, about, &[])
-    }
-
-    /// Returns the section of a module that reads its keys as `K`.
+    /// Returns the section of a module that reads its keys as `K`, or has a description because it has none.
     pub const fn of<K: KeyStruct>(name: &'static str) -> Section {
         Section {
             #[cfg(test)]
             read: Some(|node, reader| drop(K::read_known(node, reader))),
-            ..Section::new(name, "", K::TABLE)
+            ..Section::new(name, if K::TABLE.is_empty() { K::ABOUT } else { "" }, K::TABLE)
         }
     }
 }

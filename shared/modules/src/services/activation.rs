@@ -1,8 +1,9 @@
 //! Putting written configuration into effect (restarting a service, regenerating a store), only when a change requires it.
 
-use system::{Change, Result, WriteOptions, debug, info};
+use system::{Change, Result, WriteOptions, info};
 
 use crate::Context;
+use crate::or_debug;
 
 /// The activation of a module's configuration. It is due if the configuration changed, and also unless it succeeded before
 /// with the same settings in this instance: the first time, after a failure, and after a boot that was cut off between
@@ -33,11 +34,8 @@ impl<'a> Activation<'a> {
         let mut was_done = before.as_ref() == Some(&record);
         // The record is removed until the activation succeeds: after a power cut, the next run must not treat unchanged files
         // as applied.
-        if before.is_some()
-            && let Err(e) = sys.remove(&path)
-        {
-            debug!(sys, "{e}");
-            was_done = false;
+        if before.is_some() {
+            was_done &= or_debug!(sys, sys.remove(&path)).is_some();
         }
         Activation { context, path, record, was_done }
     }
@@ -60,9 +58,7 @@ impl<'a> Activation<'a> {
             return Ok(());
         }
         // Without the record the next run repeats the activation.
-        if let Err(e) = sys.write(&self.path, &self.record, WriteOptions::default()) {
-            debug!(sys, "{e}");
-        }
+        or_debug!(sys, sys.write(&self.path, &self.record, WriteOptions::default()));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use system::{Command, Error, Result};
 
-use crate::{Context, Module};
+use crate::{Context, Module, or_debug};
 
 /// Requests a reboot and waits for it: the remaining steps of the stage belong to the next boot.
 ///
@@ -14,9 +14,8 @@ pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Resul
     let sys = context.sys;
     // The module is complete; the reboot must not make it run again.
     let name = format!("config-{}", module.name);
-    if let Err(e) = state::mark_finished(sys, context.layout, &name, module.frequency) {
-        system::debug!(sys, "{e}");
-    }
+    let finished = state::mark_finished(sys, context.layout, &name, module.frequency);
+    or_debug!(sys, finished.and_then(|()| state::confirm(sys, context.layout)));
     sys.run(&Command::new(command))?;
     // A dry run and another root do not reboot.
     if sys.is_dry_run() || !sys.is_live() {

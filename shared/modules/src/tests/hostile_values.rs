@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use config::schema::Field;
 use config::{FindingKind, Map, Node, Reader, Value};
-use distro::Distro;
 use scratch::TempDir;
 
 use crate::schema::samples;
+use crate::tests::hostile_commands::distros_of;
 use crate::tests::sandbox::Sandbox;
 use crate::{DOCS, MODULES, Module};
 
@@ -204,19 +204,6 @@ pub fn files_below(directory: &std::path::Path, out: &mut Vec<std::path::PathBuf
     }
 }
 
-/// Distributions of different families, with other files and programs.
-const DISTROS: [&str; 5] = ["debian", "rhel", "sles", "alpine", "arch"];
-
-/// Returns the distributions to try a module on: at least one.
-fn distros_of(module: &Module) -> impl Iterator<Item = &'static Distro> {
-    let named: Vec<_> = DISTROS.into_iter().filter_map(Distro::named).collect();
-    assert_eq!(named.len(), DISTROS.len());
-    let supported: Vec<_> = named.iter().copied().filter(|distro| module.distros.contains(distro)).collect();
-    // Ubuntu's own modules run as if they were on Debian.
-    let fallback = supported.is_empty().then(|| named[0]);
-    supported.into_iter().chain(fallback)
-}
-
 /// Returns the problem of the module's work with that document.
 fn check(
     sandbox: &mut Sandbox,
@@ -284,17 +271,14 @@ fn check(
 #[test]
 fn hostile_values_have_no_effect() {
     let results = scratch::in_parallel(|worker| {
-        let (mut count, mut bad, mut sandbox) = (0, Vec::new(), machine());
+        let (mut count, mut bad, mut sandbox, values) = (0, Vec::new(), machine(), hostile());
         for section in DOCS {
             let Some(read) = section.read else { continue };
             for field in section.keys {
-                let is_key = |key: &config::Key| {
-                    key.name == field.name || key.aliases.iter().any(|alias| alias.name == field.name)
-                };
-                for module in MODULES.iter().filter(|m| m.keys.iter().copied().flatten().any(is_key)) {
-                    for distro in distros_of(module).filter(|_| worker.is_mine()) {
+                for module in MODULES.iter().filter(|m| m.key_names().any(|name| name == field.name)) {
+                    for distro in distros_of(module).into_iter().filter(|_| worker.is_mine()) {
                         sandbox.distro = distro;
-                        count += check_key(field, module, read, &mut sandbox, &mut bad);
+                        count += check_key(field, module, read, &values, &mut sandbox, &mut bad);
                     }
                 }
             }
@@ -321,10 +305,10 @@ fn check_key(
     field: &Field,
     module: &Module,
     read: fn(&Node, &mut Reader),
+    values: &[Node],
     sandbox: &mut Sandbox,
     bad: &mut Vec<String>,
 ) -> usize {
-    let values = hostile();
     let mut seen = std::collections::BTreeSet::new();
     for mut sample in samples::field_samples(field) {
         remove_network_access(&mut sample);

@@ -4,11 +4,11 @@
 //! The scripts run at most once per boot, and the reboot waits for the end of the final stage. Reboots are counted, so that a
 //! script which always requests one does not reboot a machine forever.
 
-use config::Reader;
+use config::{KeyStruct, Reader};
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, info, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Module, or_warn};
 
 /// The reboots of one instance that scripts may request.
 const MAX_REBOOTS: u32 = 10;
@@ -105,9 +105,7 @@ pub fn withdraw_reboot(context: &Context<'_>) {
     let path = context.layout.run(REQUEST);
     if context.sys.exists(&path) {
         info!(context.sys, "power_state overrides the reboot that a script requested");
-        if let Err(e) = context.sys.remove(&path) {
-            warning!(context.sys, "{e}");
-        }
+        or_warn!(context.sys, context.sys.remove(&path));
     }
 }
 

@@ -7,7 +7,6 @@ use crate::Context;
 
 pub mod exit_codes;
 pub mod run_parts;
-pub mod script_reruns;
 pub mod shell;
 
 /// The scripts that a module runs.

@@ -1,9 +1,9 @@
 //! Runs the scripts of a directory for the scripts_* modules: all of them, sorted by name, one after the other.
 
-use system::{Command, Error, OutputMode, Result, System, debug, warning};
+use system::{Command, Error, OutputMode, Result, System, debug, info, warning};
 
 use crate::user_scripts::exit_codes;
-use crate::{Context, MODULES, Module};
+use crate::{Context, MODULES, Module, or_warn};
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,11 +67,36 @@ fn run_scripts(context: &Context<'_>, module: &Module, names: Vec<String>, prefi
                 .and_then(|ran| exit_codes::apply(context, module, &name, ran.code)),
             false => sys.run(&command).map(drop),
         };
-        if let Err(e) = ran {
-            warning!(sys, "{e}");
+        if or_warn!(sys, ran).is_none() {
             failed.push(name);
         }
     }
+    result_of(attempted, &failed)
+}
+
+/// Runs the scripts of a module again that requested it by their exit code at an earlier boot.
+///
+/// # Errors
+/// Fails if a script fails, or if it cannot be recorded that it runs: it does not run then.
+pub fn run_again(context: &Context<'_>, module: &Module, names: &[String]) -> Result<()> {
+    let Some(scripts) = module.scripts else { return Ok(()) };
+    let (path, prefix) = ((scripts.path)(context.layout), (scripts.prefix)(context)?);
+    let mut failed = Vec::new();
+    for name in names {
+        info!(context.sys, "running {path}/{name} again");
+        // First: a script that is interrupted must not run twice.
+        let semaphore = exit_codes::semaphore(module, name);
+        let ran = state::release(context.sys, context.layout, &semaphore, module.frequency)
+            .and_then(|()| state::confirm(context.sys, context.layout))
+            .and_then(|()| run_script(context, module, name, &prefix));
+        if or_warn!(context.sys, ran).is_none() {
+            failed.push(name.clone());
+        }
+    }
+    result_of(names.len(), &failed)
+}
+
+fn result_of(attempted: usize, failed: &[String]) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }

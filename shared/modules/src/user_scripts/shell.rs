@@ -19,16 +19,9 @@ impl FromNode for Commands {
     const SCHEMA: &'static [Type] = &[list(&[list(&[STR]), STR, NULL]).min(1)];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
-        let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };
-        let mut lines = Vec::with_capacity(items.len());
-        let mut good = true;
-        for (i, item) in items.iter().enumerate() {
-            match reader.nested(&format!("[{i}]"), |reader| read_line(item, reader)) {
-                Some(found) => lines.extend(found),
-                None => good = false,
-            }
-        }
-        good.then_some(Commands(lines))
+        let items = reader.list(node, "a list of commands")?;
+        let lines: Option<Vec<_>> = reader.items(items, read_line).into_iter().collect();
+        Some(Commands(lines?.into_iter().flatten().collect()))
     }
 }
 

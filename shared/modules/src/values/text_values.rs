@@ -49,16 +49,6 @@ text_types! {
         |text| is_line(text) && !text.is_empty() && !text.starts_with('-');
 }
 
-/// Reads the items of a list, each with its number in the paths of findings.
-pub fn read_items<T>(
-    items: &[Node],
-    reader: &mut Reader,
-    mut read: impl FnMut(&Node, &mut Reader) -> T,
-) -> Vec<T> {
-    let read = |(i, item)| reader.nested(&format!("[{i}]"), |reader| read(item, reader));
-    items.iter().enumerate().map(read).collect()
-}
-
 fn is_line(text: &str) -> bool {
     !text.contains(char::is_control)
 }

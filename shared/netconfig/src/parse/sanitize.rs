@@ -5,10 +5,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use config::{FindingKind, Findings, Map, Node, Value};
+use config::{Findings, Map, Node, Value, join_key};
 
 use super::characters::{is_line_end, is_unsafe_in_files};
-use super::key_path::join_key;
 use super::keys;
 use super::section::version;
 
@@ -149,7 +148,7 @@ impl Sanitizer {
             Some(text) if text.len() > MAX_LENGTH => "too long",
             _ => "control characters and backslashes are not allowed in a network configuration",
         };
-        self.findings.add(FindingKind::Invalid, &node.at, path, format!("{problem}; {outcome}"));
+        self.findings.invalid(&node.at, path, format!("{problem}; {outcome}"));
     }
 
     fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {

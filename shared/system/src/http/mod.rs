@@ -29,6 +29,7 @@ pub use request::{Request, Response};
 use resume::PartialDownload;
 use url::Url;
 pub use url::redact as redacted_url;
+pub(crate) use url::redact_urls;
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
 

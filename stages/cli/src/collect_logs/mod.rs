@@ -83,11 +83,15 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
     let done = collect(machine, args, &path);
     if done.is_ok() {
         eprintln!("Wrote {path}");
-        if !args.redact_sensitive {
-            eprintln!(
+        match args.redact_sensitive {
+            true => eprintln!(
+                "NOTE: the archive has the logs and the journal, with what scripts of user-data printed. Review it before \
+                 you share it."
+            ),
+            false => eprintln!(
                 "WARNING:\nThe archive may contain secrets: user-data, passwords, keys. Review it before you share it, \
                  or omit them with --redact-sensitive."
-            );
+            ),
         }
     }
     exit_code("Error: ", done)
@@ -314,7 +318,7 @@ impl<'a> Collector<'a> {
 
     fn log_verbose(&self, text: &str) {
         if self.is_verbose {
-            eprintln!("{text}");
+            eprintln!("{}", system::single_line(text));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use state::{StageStatus, Status};
-use system::{Command, Error, Result};
+use system::{Command, Error, Result, single_line};
 
 use crate::machine::Machine;
 use crate::units::{failed_unit, no_stage_is_pending};
@@ -215,13 +215,13 @@ impl Report {
         if !self.last_update.is_empty() {
             text += &format!("last_update: {}\n", self.last_update);
         }
-        text += &format!("detail: {}\n", self.detail);
+        text += &format!("detail: {}\n", single_line(&self.detail));
         if !self.activities.is_empty() {
             // Not in upstream, and only while a stage works for long.
-            text += &format!("activity: {}\n", describe_activities(&self.activities));
+            text += &format!("activity: {}\n", single_line(&describe_activities(&self.activities)));
         }
         text += "errors:";
-        let line = |t: &str| format!("\n\t- {}", system::single_line(&t.replace('\n', " ")));
+        let line = |t: &str| format!("\n\t- {}", single_line(&t.replace('\n', " ")));
         text += &match self.errors.is_empty() {
             true => " []".to_string(),
             false => self.errors.iter().map(|e| line(e)).collect(),
