@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use encoding::gzip::GzipError;
+
 use crate::detect;
 
 /// Returns a safe file name: one path component of ASCII letters, digits and `-_.()`, at most 255 bytes.
@@ -77,7 +79,14 @@ pub fn hint(content_type: &str, payload: &[u8]) -> String {
         return format!("{size} bytes that begin with a byte order mark; save the file without it");
     }
     if encoding::gzip::is_gzip(payload) {
-        return format!("{size} bytes of gzip data that cannot be decompressed");
+        let why = match encoding::gzip::inflate(payload, 1 << 20) {
+            Ok(_) | Err(GzipError::TooLarge(_)) => {
+                "that is compressed twice or not declared; compress it once, with the Content-Type application/gzip"
+                    .to_string()
+            }
+            Err(e) => format!("that cannot be decompressed: {e}"),
+        };
+        return format!("{size} bytes of gzip data {why}");
     }
     if let Some(found) = detect::detect(payload).filter(|found| detect::is_handled(found)) {
         return format!(

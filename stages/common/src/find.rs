@@ -244,14 +244,15 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
             .and_then(|_| instance.store_in(&mut files, &boot.layout));
         // Files that were written are kept, also after an error.
         files.finish().and(recorded)?;
-        if !found.is_cached {
-            userdata::forget_includes(&boot.sys, &boot.user_data_dirs())?;
-        }
-        boot.write_instance_data(instance)?;
+        let forgotten = match found.is_cached {
+            true => Ok(()),
+            false => userdata::forget_includes(&boot.sys, &boot.user_data_dirs()),
+        };
+        let written = boot.write_instance_data(instance);
         if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
             boot.sys.write(boot.layout.instance("manual-clean"), "", WriteOptions::default())?;
         }
-        Ok::<_, system::Error>(())
+        forgotten.and(written)
     })();
     if let Err(e) = result {
         record.fail(boot, format!("recording instance {}: {e}", instance.id));

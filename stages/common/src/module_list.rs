@@ -35,9 +35,7 @@ pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, 
     }
     let event = boot.stage.event_name();
     let mode = run_mode(boot, found);
-    if mode == RunMode::WithoutUserData {
-        preserve_own_host_keys(boot);
-    }
+    preserve_own_host_keys(boot, mode);
     let context = Context { hotplug: hotplug_policy(boot, instance), ..context(boot, instance) };
     let mut outcomes = modules::run_modules(&context, &list, event, mode);
     if boot.stage == StageName::Final
