@@ -46,7 +46,8 @@ pub fn attach(tree: &Path, image: &Path) -> Disk {
     Disk { description: format!("{node}={numbers}={mounted}"), device }
 }
 
-fn run(program: &str, args: &[&str]) -> String {
+/// Runs a program and returns its output.
+pub fn run(program: &str, args: &[&str]) -> String {
     let done = Command::new(program).args(args).output().unwrap_or_else(|e| fail(&format!("{program}: {e}")));
     if !done.status.success() {
         fail(&format!("{program} {args:?}: {}", String::from_utf8_lossy(&done.stderr)));

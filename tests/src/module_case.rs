@@ -3,6 +3,7 @@
 //! commands with their input, files with mode, owner and content, and what a second run repeats. With
 //! `FIRSTLIGHT_RECORD=ROOT` the cloud-init of an unpacked root runs in the same machine, and its record is stored.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::Metadata;
@@ -56,7 +57,7 @@ pub struct ModuleCase {
     case: PathBuf,
     dir: PathBuf,
     root: PathBuf,
-    packages: Rc<Packages>,
+    skeletons: Rc<Skeletons>,
     /// A cloud-config that replaces the case's, and additional stand-ins.
     other: Option<(String, String)>,
 }
@@ -70,10 +71,9 @@ enum Extent {
     Example,
 }
 
-/// The installed files of the package for each distribution that the cases of a module need.
-struct Packages {
-    dir: PathBuf,
-}
+/// What the machines of a distribution have at first (`tests/lib/skeleton`).
+#[derive(Default)]
+struct Skeletons(RefCell<BTreeMap<String, PathBuf>>);
 
 impl ModuleCase {
     /// Returns the cases of a module.
@@ -82,15 +82,15 @@ impl ModuleCase {
         let mut cases: Vec<PathBuf> =
             std::fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         cases.sort();
-        let packages = Rc::new(Packages { dir: work_dir(&format!("packages-{module}")) });
-        cases.into_iter().map(|case| ModuleCase::at(module, case, Rc::clone(&packages))).collect()
+        let skeletons = Rc::default();
+        cases.into_iter().map(|case| ModuleCase::at(module, case, Rc::clone(&skeletons))).collect()
     }
 
     /// Returns the case in a directory.
-    fn at(module: &str, case: PathBuf, packages: Rc<Packages>) -> ModuleCase {
+    fn at(module: &str, case: PathBuf, skeletons: Rc<Skeletons>) -> ModuleCase {
         let dir = work_dir(&format!("module-{module}"));
         let root = dir.join("machine");
-        ModuleCase { module: module.into(), case, dir, root, packages, other: None }
+        ModuleCase { module: module.into(), case, dir, root, skeletons, other: None }
     }
 
     /// Returns the name of the case's directory.
@@ -197,17 +197,16 @@ impl ModuleCase {
         let distros = tests_dir().join("modules/distros");
         let distro = if self.case.starts_with(&distros) { self.name() } else { self.read("distro") };
         let distro = if distro.is_empty() { "debian" } else { distro.trim() };
+        self.skeletons.copy(distro, root);
         put("etc/os-release", &std::fs::read_to_string(distros.join(distro)).unwrap_or_default());
         put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n");
         put("etc/group", "root:x:0:\nadm:x:4:\nsudo:x:27:\nusers:x:100:\nnogroup:x:65534:\n");
         put("etc/shadow", "root:*:20000:0:99999:7:::\nnobody:*:20000:0:99999:7:::\n");
         put("etc/hosts", "127.0.0.1 localhost\n");
         put("etc/hostname", "machine\n");
-        create_dir_all(&root.join("root"));
         if distro != "alpine" {
             create_dir_all(&root.join("run/systemd/system"));
         }
-        self.packages.copy(distro, root);
         put("etc/cloud/cloud.cfg.d/95_case.cfg", &format!("{CONFIG}{}", self.read("config")));
         if let Some(upstream) = upstream {
             let templates = root.join("etc/cloud/templates");
@@ -230,7 +229,6 @@ impl ModuleCase {
         for device in self.read("devices").lines() {
             make_device(&root.join(device.trim_start_matches('/')));
         }
-        create_dir_all(&root.join("var/log"));
     }
 
     /// Returns whether the log has warnings or errors.
@@ -296,22 +294,18 @@ impl ModuleCase {
 }
 
 /// The machines of the cases, for other cloud-configs.
+#[derive(Default)]
 pub struct CaseMachines {
-    packages: Rc<Packages>,
+    skeletons: Rc<Skeletons>,
 }
 
 impl CaseMachines {
-    /// Makes the machines' common files.
-    pub fn new() -> CaseMachines {
-        CaseMachines { packages: Rc::new(Packages { dir: work_dir("packages") }) }
-    }
-
     /// Runs a module twice with a cloud-config in the machine of the case `MODULE/NAME`, which has these stand-ins in addition;
     /// returns the record.
     pub fn apply(&self, module: &str, case: &str, programs: &str, cloud_config: &str) -> String {
         let directory = tests_dir().join("modules").join(case);
         assert!(directory.is_dir(), "{}: no such case", directory.display());
-        let mut case = ModuleCase::at(module, directory, Rc::clone(&self.packages));
+        let mut case = ModuleCase::at(module, directory, Rc::clone(&self.skeletons));
         case.other = Some((cloud_config.into(), programs.into()));
         let record = case.record(None, Extent::Case);
         record + &case.logged_problems()
@@ -330,7 +324,7 @@ impl CaseMachines {
     ) -> Vec<String> {
         let path = tests_dir().join("modules").join(machine);
         assert!(path.exists(), "{}: no such machine", path.display());
-        let mut case = ModuleCase::at(module, path, Rc::clone(&self.packages));
+        let mut case = ModuleCase::at(module, path, Rc::clone(&self.skeletons));
         case.other = Some((cloud_config.into(), programs.into()));
         let theirs = without_columns(&case.record(Some(upstream), Extent::Example));
         let ours = without_columns(&case.record(None, Extent::Example));
@@ -339,12 +333,6 @@ impl CaseMachines {
             write(&case.dir.join("ours"), &ours);
         }
         diff(&theirs, &ours).lines().filter(|line| !line.starts_with("  ")).map(String::from).collect()
-    }
-}
-
-impl Default for CaseMachines {
-    fn default() -> CaseMachines {
-        CaseMachines::new()
     }
 }
 
@@ -402,41 +390,24 @@ impl Drop for ModuleCase {
     }
 }
 
-impl Packages {
-    /// Copies the package's files for a distribution into a root. The first copy installs them.
+impl Skeletons {
+    /// Copies what a machine of a distribution has at first into a root.
     fn copy(&self, distro: &str, root: &Path) {
-        let installed = self.dir.join(distro);
-        if !installed.exists() {
-            self.install(distro, &installed);
-        }
-        let source = installed.join(".");
-        succeed(Command::new("cp").arg("-a").arg(source).arg(root));
-    }
-
-    /// Installs the package's files, with empty programs: those under test are elsewhere.
-    fn install(&self, distro: &str, installed: &Path) {
-        let programs = self.dir.join("programs");
-        for name in ["", "-local", "-network", "-config", "-final", "-tls", "-generator"] {
-            let path = programs.join(format!("cloud-init{name}"));
-            write(&path, "");
-            set_mode(&path, 0o755);
-        }
-        let mut install = Command::new(tests_dir().join("../packaging/install"));
-        install.arg(format!("VARIANT={distro}")).arg(format!("BIN={}", programs.display()));
-        succeed(install.arg(format!("DESTDIR={}", installed.display())));
+        let mut known = self.0.borrow_mut();
+        let skeleton = known.entry(distro.into()).or_insert_with(|| {
+            let printed =
+                succeed(Command::new(tests_dir().join("lib/skeleton")).arg(distro).env("BIN", binaries()));
+            printed.trim_end().into()
+        });
+        succeed(Command::new("cp").args(["-aT"]).args([skeleton, root]));
     }
 }
 
-impl Drop for Packages {
-    fn drop(&mut self) {
-        clean_up(&self.dir);
-    }
-}
-
-/// Runs a command that has to succeed.
-fn succeed(command: &mut Command) {
+/// Runs a command that has to succeed; returns its output.
+fn succeed(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|e| fail(&format!("{command:?}: {e}")));
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
 /// Returns whether the first run did the same, and the second run nothing that upstream's second run does not repeat, too.

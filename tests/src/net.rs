@@ -205,7 +205,7 @@ impl Net {
             if began.elapsed() > Duration::from_secs(20) {
                 fail(&format!("no server on port {port}"));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 

@@ -55,6 +55,18 @@ impl Sandbox {
         Sandbox { dir, root, env: Vec::new() }
     }
 
+    /// As [`Sandbox::new`], on a disk that `mount` mounts at a directory, and that may have a machine already.
+    pub(crate) fn on_disk(name: &str, mount: impl FnOnce(&Path)) -> Sandbox {
+        let dir = work_dir(name);
+        let root = dir.join("machine");
+        let _ = std::fs::create_dir(&root);
+        mount(&root);
+        if !root.join("etc/cloud/cloud.cfg").exists() {
+            script("image", &[&text(&root), &text(&tests_dir().join("demo/seed"))]);
+        }
+        Sandbox { dir, root, env: Vec::new() }
+    }
+
     /// As [`Sandbox::new`], with other user-data.
     pub fn with_user_data(name: &str, user_data: impl AsRef<[u8]>) -> Sandbox {
         let sandbox = Sandbox::new(name);

@@ -94,7 +94,7 @@ fn examples() -> BTreeSet<String> {
 #[test]
 fn examples_do_what_they_show() {
     let directory = tests_dir().join("../docs/examples");
-    let machines = CaseMachines::new();
+    let machines = CaseMachines::default();
     let mut wrong = Vec::new();
     let only = std::env::var("FIRSTLIGHT_CASE").unwrap_or_default();
     let is_applied =

@@ -389,7 +389,7 @@ fn with_deferred(mut examples: Vec<Example>) -> Vec<Example> {
 
 fn compare(root: &str, examples: &[Example], of: Shown) {
     let upstream = Upstream::forking(root);
-    let machines = CaseMachines::new();
+    let machines = CaseMachines::default();
     let only = std::env::var("FIRSTLIGHT_CASE").unwrap_or_default();
     let mut wrong = Vec::new();
     let mut used = vec![false; LISTED.len()];

@@ -47,7 +47,7 @@ fn torn_state_is_found_and_mended() {
         ("echo i-other >$root/var/lib/cloud/data/instance-id", "has the ID of another instance", false),
         ("chmod u+w I/obj.pkl; echo '{' >I/obj.pkl", "obj.pkl: damaged", false),
         ("sed -i 's/\"i-demo-0001\"/\"i-x\"/' I/obj.pkl", "obj.pkl: belongs to an instance other", false),
-        (": >I/sem/config_ssh", "config_ssh: incomplete", false),
+        (": >I/sem/config_ssh", "config_ssh: this work began and did not end", false),
         ("echo started >>I/sem/config_ssh", "config_ssh: this work began and did not end", false),
         ("rm I/sem/config_ssh; mkdir I/sem/config_ssh", "config_ssh: not a semaphore", false),
         ("rm I/user-data.txt", "user-data.txt: missing: the instance is incomplete", false),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cases::Case;
+use crate::cases::{Case, NOTHING};
 use crate::sandbox::Sandbox;
 
 /// A root file system, which every machine has.
@@ -38,7 +38,7 @@ impl From<&Case> for Machine {
             files: owned(case.files),
             devices: case.devices.into(),
             env: owned(case.env),
-            code: case.code,
+            code: case.code.unwrap_or(i32::from(case.config == NOTHING)),
             config: case.config.into(),
             differs: case.differs,
             newer: case.newer.into(),

@@ -8,7 +8,7 @@ use crate::cases::machine::Machine;
 
 pub fn machines() -> Vec<Machine> {
     let mut machines = Vec::new();
-    // Ec2's brands were added to upstream one after another: `clouds::FIRMWARE` has them, with what tells its release.
+    // Ec2's brands were added to upstream one after another: `matrix` has them.
     for cloud in CLOUDS.iter().filter(|cloud| cloud.name != "Ec2") {
         for rule in cloud.rules {
             let (field, wanted, in_container) = match rule {

@@ -1,6 +1,6 @@
 //! VMware and OVF.
 
-use super::{BASE, Case, NOTHING};
+use super::{BASE, Case};
 
 const VMWARE: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "vm:vmware")];
 const RPCTOOL_USERDATA: &str = "#!/bin/sh\n[ \"$1\" = 'info-get guestinfo.userdata' ] && { echo x; exit 0; }\necho No value found >&2\nexit 1\n";
@@ -25,29 +25,23 @@ pub const CASES: &[Case] = cases! {
     }
     "vmware's guestinfo, on another hypervisor" {
         files: &[("/bin/vmware-rpctool", RPCTOOL_USERDATA)],
-        code: 1,
-        config: NOTHING,
     }
     "vmware without anything" {
         files: &[("/bin/vmware-rpctool", "#!/bin/sh\necho ' -- '\necho No value found >&2\nexit 1\n")],
         env: VMWARE,
-        code: 1,
-        config: NOTHING,
     }
-    "vmware without a tool" { files: &[PLUGIN, ALLOWED], env: VMWARE, code: 1, config: NOTHING }
+    "vmware without a tool" { files: &[PLUGIN, ALLOWED], env: VMWARE }
     "vmware's customization" {
         files: &[SILENT_TOOL, PLUGIN, ALLOWED],
         env: VMWARE,
         config: "datasource_list: [ VMware, None ]\n",
     }
-    "vmware's customization, not allowed" { files: &[SILENT_TOOL, PLUGIN], env: VMWARE, code: 1, config: NOTHING }
+    "vmware's customization, not allowed" { files: &[SILENT_TOOL, PLUGIN], env: VMWARE }
     "vmware's customization, forbidden" {
         files: &[SILENT_TOOL, PLUGIN, ("/etc/cloud/cloud.cfg.d/9.cfg", "disable_vmware_customization: true\n")],
         env: VMWARE,
-        code: 1,
-        config: NOTHING,
     }
-    "vmware's customization without its plugin" { files: &[SILENT_TOOL, ALLOWED], env: VMWARE, code: 1, config: NOTHING }
+    "vmware's customization without its plugin" { files: &[SILENT_TOOL, ALLOWED], env: VMWARE }
     // OVF
     "ovf by guestinfo" {
         files: &[("/bin/vmware-rpctool", RPCTOOL_OVF)],
@@ -70,15 +64,11 @@ pub const CASES: &[Case] = cases! {
         files: &[],
         devices: "DEVNAME=/dev/sr0\nLABEL=OVFENV\nTYPE=iso9660\n",
         env: &[("SYSTEMD_VIRTUALIZATION", "vm:none")],
-        code: 1,
-        config: NOTHING,
     }
     "ovf's disc on bare metal" {
         files: &[],
         devices: "DEVNAME=/dev/sr0\nLABEL=OVFENV\nTYPE=iso9660\n",
         env: &[],
-        code: 1,
-        config: NOTHING,
     }
     "ovf's disc on Azure" {
         files: &[("/sys/class/dmi/id/chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77")],
@@ -88,13 +78,9 @@ pub const CASES: &[Case] = cases! {
     "ovf's schema on another's disc" {
         files: &[("/dev/sr0", "http://schemas.dmtf.org/ovf/environment/1\n"), ("/sys/class/block/sr0/size", "4\n")],
         devices: "DEVNAME=/dev/sr0\nLABEL=rd_rdfe_stable.1\nTYPE=iso9660\n",
-        code: 1,
-        config: NOTHING,
     }
     "ovf's disc in no drive" {
         files: &[],
         devices: "DEVNAME=/dev/vdb\nLABEL=OVFENV\nTYPE=iso9660\n",
-        code: 1,
-        config: NOTHING,
     }
 };

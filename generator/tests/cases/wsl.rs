@@ -1,6 +1,6 @@
 //! Windows Subsystem for Linux.
 
-use super::{BASE, Case, NOTHING};
+use super::{BASE, Case};
 
 const WSL: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "container:wsl")];
 const WSL_MOUNTS: (&str, &str) = (
@@ -21,8 +21,6 @@ pub const CASES: &[Case] = cases! {
     "wsl without a drive" {
         files: &[("/proc/mounts", "none / ext4 rw 0 0\n")],
         env: &[("SYSTEMD_VIRTUALIZATION", "container:wsl")],
-        code: 1,
-        config: NOTHING,
     }
     "wsl, the file for all" {
         files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/default.user-data", "")],
@@ -39,8 +37,6 @@ pub const CASES: &[Case] = cases! {
     "wsl, the file of another release" {
         files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/ubuntu-22.04.user-data", "")],
         env: WSL,
-        code: 1,
-        config: NOTHING,
     }
     "wsl, Ubuntu Pro's agent" {
         files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.ubuntupro/.cloud-init/agent.yaml", "")],
@@ -51,8 +47,6 @@ pub const CASES: &[Case] = cases! {
     "wsl, Ubuntu Pro's agent elsewhere" {
         files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, ("/etc/os-release", "NAME=Debian\nVERSION_ID=12\n"), ("/profile/.ubuntupro/.cloud-init/agent.yaml", "")],
         env: WSL,
-        code: 1,
-        config: NOTHING,
     }
     "wsl without os-release" {
         files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, ("/profile/.cloud-init/U-24.user-data", "")],
@@ -63,12 +57,8 @@ pub const CASES: &[Case] = cases! {
     "wsl whose Windows says nothing" {
         files: &[WSL_MOUNTS, WSL_SHELL, ("/init", "#!/bin/sh\n"), WSL_PATH, UBUNTU, ("/profile/.cloud-init/default.user-data", "")],
         env: WSL,
-        code: 1,
-        config: NOTHING,
     }
     "not wsl" {
         files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/default.user-data", "")],
-        code: 1,
-        config: NOTHING,
     }
 };

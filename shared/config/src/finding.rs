@@ -55,6 +55,16 @@ impl Findings {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
     }
 
+    /// Adds a finding about an invalid value.
+    pub fn invalid(&mut self, at: &Position, key: impl Into<String>, message: impl Into<String>) {
+        self.add(FindingKind::Invalid, at, key, message);
+    }
+
+    /// Adds a finding about a part that is not known.
+    pub fn unknown(&mut self, at: &Position, key: impl Into<String>, message: impl Into<String>) {
+        self.add(FindingKind::Unknown, at, key, message);
+    }
+
     /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.0.push(finding);

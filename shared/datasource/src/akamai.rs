@@ -42,9 +42,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 const FIELDS: [Field; 2] = [("id", Text, true), ("region", Text, false)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let flags = firmware::settings(ctx.sys, "baseboard-serial-number");
     let allows = |flag, key| flags.get(flag).map_or_else(|| ctx.is_enabled(NAME, key), |v| v != "0");
     let (local, network) = (allows("als", "allow_local_stage"), allows("ais", "allow_init_stage"));

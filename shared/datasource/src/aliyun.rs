@@ -25,6 +25,7 @@ use crate::{Datasource, Search, UpdateEvents, document, standard};
 const NAME: &str = "AliYun";
 
 pub const ALIYUN: Datasource = Datasource {
+    is_here: |ctx, name| ctx.is_on_or_warn(name),
     events: UpdateEvents::by_default(&["boot-new-instance", "boot"]),
     ..Datasource::of_service(&SERVICE, find)
 };
@@ -53,9 +54,6 @@ const PUBLIC_KEYS: Field = ("public-keys", FieldType::Keys, false);
 const VERSION: &str = "2016-01-01";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on_or_warn(NAME) {
-        return Ok(None);
-    }
     let documents =
         SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |session| fetch(session))?;
     Ok(documents.map(|documents| instance(ctx, documents)))

@@ -52,13 +52,11 @@ fn kind(info: Option<&str>, product: Option<&str>) -> Option<(Kind, String)> {
 /// Returns the kind of this machine and its name; `None` if it is neither.
 pub(crate) fn detect(ctx: &Search<'_>) -> Result<Option<(Kind, String)>> {
     let sys = ctx.sys;
-    let info = match sys.read_head(CLOUD_INFO, 4096) {
-        // The text becomes part of instance data.
-        Ok(bytes) => fields::valid_line(sys, CLOUD_INFO, &String::from_utf8_lossy(&bytes)).map(String::from),
-        Err(e) if e.is_not_found() => None,
-        Err(e) => return Err(e),
-    };
-    Ok(kind(info.as_deref(), firmware::dmi(sys, "system-product-name").as_deref()))
+    let info = media::if_found(sys.read_head(CLOUD_INFO, 4096))?;
+    // The text becomes part of instance data.
+    let info = info.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let info = info.as_deref().and_then(|text| fields::valid_line(sys, CLOUD_INFO, text));
+    Ok(kind(info, firmware::dmi(sys, "system-product-name").as_deref()))
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {

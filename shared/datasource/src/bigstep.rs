@@ -5,17 +5,14 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, debug};
 
-use crate::document::fields::{
-    self,
-    FieldType::{Data, Keys, Map, Text},
-};
+use crate::document::fields::FieldType::{Data, Keys, Map, Text};
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Search, standard};
 
 const NAME: &str = "Bigstep";
 
-pub const BIGSTEP: Datasource = Datasource::of_service(&SERVICE, find);
+pub const BIGSTEP: Datasource = Datasource { is_here: |_, _| true, ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: NAME,
@@ -51,7 +48,7 @@ fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance>
         ("userdata_raw", Data, true),
         ("vendordata_raw", Data, true),
     ];
-    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut document, &expected);
+    standard::drop_invalid(ctx.sys, NAME, &mut document, &[&expected]);
     let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
         return Err(Error::new(format!("{url}: the document has no metadata")));
     };

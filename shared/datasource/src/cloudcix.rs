@@ -4,10 +4,7 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Result, warning};
 
-use crate::document::fields::{
-    self,
-    FieldType::{Keys, Map, Text},
-};
+use crate::document::fields::FieldType::{Keys, Map, Text};
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, document, standard};
@@ -26,9 +23,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let fetched =
         SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |session| fetch(session))?;
     Ok(fetched.map(|(metadata, user_data)| instance(ctx, metadata, user_data)))
@@ -42,8 +36,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
 fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance {
     let fields = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
     let texts = ["local-hostname", "availability-zone", "region"].map(|key| (key, Text, false));
-    let fields = [&fields[..], &texts[..]].concat();
-    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &fields);
+    standard::drop_invalid(ctx.sys, NAME, &mut metadata, &[&fields, &texts]);
     let mut instance =
         standard::from_metadata(NAME, &format!("DataSource{NAME}"), "unknown".into(), &metadata);
     match metadata.get("network").filter(|network| !network.is_falsy()) {

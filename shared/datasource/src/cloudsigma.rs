@@ -36,7 +36,7 @@ const MAX_HOSTNAME: usize = 61;
 /// The name of the context in messages.
 const SOURCE: &str = "CloudSigma: server context";
 const USER_DATA: &str = "cloudinit-user-data";
-const FIELDS: [Field; 9] = [
+const FIELDS: [Field; 8] = [
     ("uuid", Text, false),
     ("name", Text, false),
     ("meta", Map, true),
@@ -44,7 +44,6 @@ const FIELDS: [Field; 9] = [
     ("meta.cloudinit-dsmode", Text, false),
     ("meta.cloudinit-user-data", Data, false),
     ("meta.base64_fields", Text, false),
-    ("vendor_data", Map, false),
     ("vendor_data.cloudinit", Data, false),
 ];
 

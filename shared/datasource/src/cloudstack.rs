@@ -33,9 +33,6 @@ const PASSWORD_TIMEOUT: u64 = 20;
 const PASSWORD_RETRIES: u32 = 3;
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let class = ctx.class(NAME);
     if let Some(instance) = seeded(ctx, &class)? {
         return Ok(Some(instance));

@@ -14,6 +14,7 @@ use system::{Error, Result, System, debug, warning};
 use crate::document::fields::{self, Field, FieldType};
 use crate::document::openstack_format::{self, OpenStackData};
 use crate::media::read_optional;
+use crate::search::first_of;
 use crate::{Datasource, Search, document, ibmcloud, media, standard};
 
 const NAME: &str = "ConfigDrive";
@@ -22,37 +23,23 @@ pub const CONFIGDRIVE: Datasource = Datasource { check: standard::check_uuid, ..
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    // An invalid drive is skipped; its failure counts only if there is no other drive.
-    let mut failures = Vec::new();
-    let mut found = None;
-    for directory in [ctx.layout.cloud("seed/config_drive"), "/config-drive".into()] {
-        if !sys.is_dir(&directory) {
-            continue;
+    let seed = |directory: String| {
+        let drive = read(sys, &directory)?;
+        if drive.is_none() {
+            debug!(sys, "{directory} is not a config drive");
         }
-        match read(sys, &directory) {
-            Ok(Some(drive)) => {
-                found = Some((directory, drive, false));
-                break;
-            }
-            Ok(None) => debug!(sys, "{directory} is not a config drive"),
-            Err(e) => failures.push(e),
-        }
-    }
-    if found.is_none() {
+        Ok(drive.map(|drive| (directory, drive, false)))
+    };
+    let disk = || {
         let may_be_ibms = ibmcloud::is_searched(ctx);
         let is_ibms = |superblock: &Superblock| may_be_ibms && ibmcloud::variant(superblock).is_some();
-        match media::find_config_drive(ctx, is_ibms, |at| read(sys, at)) {
-            Ok(drive) => found = drive.map(|(device, drive)| (device, drive, true)),
-            Err(e) => failures.push(e),
-        }
-    }
-    let Some((source, drive, is_disk)) = found else {
-        return failures.into_iter().next().map_or(Ok(None), Err);
+        let found = media::find_config_drive(ctx, is_ibms, |at| read(sys, at))?;
+        Ok(found.map(|(device, drive)| (device, drive, true)))
     };
-    for e in failures {
-        warning!(sys, "skipping a config drive: {e}");
-    }
-    Ok(build_instance(ctx, drive, &source, is_disk))
+    let seeds = [ctx.layout.cloud("seed/config_drive"), "/config-drive".into()].into_iter();
+    let seeds = seeds.filter(|directory| sys.is_dir(directory)).map(seed);
+    let found = first_of(sys, "skipping a config drive: ", seeds.chain(std::iter::once_with(disk)))?;
+    Ok(found.and_then(|(source, drive, is_disk)| build_instance(ctx, drive, &source, is_disk)))
 }
 
 /// Reads a drive's tree; `None` if it is not a config drive. A drive whose `openstack` has no metadata is one of the first
@@ -130,9 +117,7 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     if !public_keys.is_empty() {
         metadata.insert("public-keys", public_keys.into_iter().map(Node::from).collect::<Vec<_>>());
     }
-    if let Some(id) = meta.get("instance-id").cloned() {
-        metadata.insert("instance-id", id);
-    }
+    metadata.insert_some("instance-id", meta.get("instance-id").cloned());
     metadata.insert("meta_js", meta);
     Ok(Some(OpenStackData {
         version: 1,

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, DeviceSearch, Instance, NetworkConfig, NetworkFormat};
 use system::{Error, Request, Result, System, debug, info, warning};
 
-use crate::document::fields::FieldType::{Map, Text};
+use crate::document::fields::FieldType::Text;
 use crate::document::fields::{self, Field};
 use crate::firmware;
 use crate::service::retry::{Defaults, RetryPolicy};
@@ -25,6 +25,7 @@ use crate::{
 const NAME: &str = "Ec2";
 
 pub const EC2: Datasource = Datasource {
+    is_here: |_, _| true,
     events: UpdateEvents {
         default: &["boot-new-instance", "hotplug"],
         supported: ALL_EVENTS,
@@ -288,8 +289,7 @@ fn crawl(session: &Session<'_, '_>, platform: Platform) -> Result<Crawled> {
     Ok(Crawled { base, nic, version, metadata, identity, user_data })
 }
 
-const IDENTITY_FIELDS: [Field; 4] = [
-    ("document", Map, false),
+const IDENTITY_FIELDS: [Field; 3] = [
     ("document.instanceId", Text, false),
     ("document.availabilityZone", Text, false),
     ("document.region", Text, false),

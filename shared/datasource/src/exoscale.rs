@@ -32,9 +32,6 @@ const API_VERSION: &str = "1.0";
 const PASSWORDS_DUE: &str = "passwords-due";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let setting = |key: &str| ctx.settings(NAME).and_then(|s| s.get(key)).filter(|n| !n.is_null());
     let version = setting("api_version").and_then(Node::scalar_text).unwrap_or_else(|| API_VERSION.into());
     let port = setting("password_server_port").map_or(password_server::PORT, |node| {

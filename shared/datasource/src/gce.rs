@@ -42,9 +42,6 @@ const OF_INSTANCE: [&str; 5] =
 const OF_PROJECT: [&str; 2] = ["sshKeys", "ssh-keys"];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let policy = SERVICE.policy(ctx);
     let mut nics = ctx.machine.nics().candidates;
     sort::sort_by_key(&mut nics, |nic| nic.name != "ens4");
@@ -77,9 +74,11 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
         let mut map = Map::new();
         for name in names {
             let path = format!("{path}{name}");
-            if let Some(bytes) = standard::ignore_too_large(sys, &path, get(&path))? {
-                map.insert(*name, String::from_utf8_lossy(&bytes).into_owned());
-            }
+            map.insert_some(
+                *name,
+                standard::ignore_too_large(sys, &path, get(&path))?
+                    .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            );
         }
         Ok(map.into())
     };
@@ -99,11 +98,11 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
     let name = text(&session.require("instance/hostname")?);
     let mut instance = attributes("instance/attributes/", &OF_INSTANCE)?;
     let mut project = attributes("project/attributes/", &OF_PROJECT)?;
-    let mut metadata = Map::new();
-    metadata.insert("instance-id", text(&session.response.body));
-    metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());
-    metadata.insert("local-hostname", name);
-    let mut metadata = Node::from(metadata);
+    let mut metadata = Node::from([
+        ("instance-id", text(&session.response.body).into()),
+        ("availability-zone", zone.rsplit('/').next().unwrap_or_default().into()),
+        ("local-hostname", name.into()),
+    ]);
     fields::drop_invalid(sys, &standard::metadata_of(NAME), &mut metadata, &FIELDS);
     if document::text(&metadata, "instance-id").is_none() {
         return Err(Error::new("GCE: the metadata has no valid instance-id (instance/id)"));
@@ -155,13 +154,13 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
 }
 
 /// Returns the keys in these lines for the default user that have not expired. `now` is in seconds since the epoch.
-fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
-    let of_line = |line: &String| {
+fn usable_keys<'l>(lines: impl Iterator<Item = &'l str>, user: &str, now: u64) -> Vec<String> {
+    let of_line = |line: &'l str| {
         let (whose, key) = line.split_once(':')?;
         let fits = line.is_ascii() && (whose == "cloudinit" || whose == user) && !is_expired(key, now);
         fits.then(|| key.trim().to_string()).filter(|key| !key.is_empty())
     };
-    lines.iter().filter_map(of_line).collect()
+    lines.filter_map(of_line).collect()
 }
 
 /// Returns whether a key has expired. Google's tools write the expiry into the comment; an invalid one is ignored.
@@ -247,11 +246,8 @@ fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> In
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.map(|zone| region(zone).to_string());
     let user = default_user(ctx.config);
-    let lines: Vec<String> = match metadata.get("public-keys-data").map(|n| &n.value) {
-        Some(Value::Seq(lines)) => lines.iter().filter_map(|n| n.as_str().map(Into::into)).collect(),
-        _ => Vec::new(),
-    };
-    instance.public_keys = usable_keys(&lines, user.unwrap_or_default(), ctx.sys.clock().wall().as_secs());
+    let lines = document::items(&metadata, "public-keys-data").iter().filter_map(Node::as_str);
+    instance.public_keys = usable_keys(lines, user.unwrap_or_default(), ctx.sys.clock().wall().as_secs());
     instance.user_data = user_data;
     standard::record_machine(ctx.sys, &mut instance);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
@@ -303,7 +299,7 @@ mod tests {
         ]
         .map(Into::into)
         .to_vec();
-        let kept = usable_keys(&lines, "debian", 1_700_000_000);
+        let kept = usable_keys(lines.iter().map(String::as_str), "debian", 1_700_000_000);
         let letters: Vec<&str> = kept.iter().filter_map(|k| k.split(' ').nth(1)).collect();
         assert_eq!(letters, ["B", "C", "D", "E"]);
         // A comment beyond the limit of values is not parsed.
@@ -314,7 +310,11 @@ mod tests {
             )
         };
         for (values, kept) in [(10, 0), (config::yaml::MAX_NODES, 1)] {
-            assert_eq!(usable_keys(&[comment(values)], "debian", 1_700_000_000).len(), kept, "{values}");
+            assert_eq!(
+                usable_keys([&*comment(values)].into_iter(), "debian", 1_700_000_000).len(),
+                kept,
+                "{values}"
+            );
         }
     }
 

@@ -6,13 +6,13 @@
 //! | `metadata_private_networks_path` | a string | `metadata/private-networks` | The path of the list of private networks. |
 //! | `userdata_path` | a string | `userdata` | The path of user-data. |
 
-use config::Node;
+use config::{Map, Node};
 use ephemeral::Ipv6Method;
 use state::{Blobs, Instance};
 use system::{Error, Result, warning};
 
 use crate::document::fields::Field;
-use crate::document::fields::FieldType::{Data, Keys, Map, Text};
+use crate::document::fields::FieldType::{self, Data, Keys, Text};
 use crate::document::{fields, v1};
 use crate::firmware;
 use crate::service::retry::{Defaults, RetryPolicy};
@@ -51,9 +51,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let serial = firmware::require_serial(ctx.sys)?;
     let path = |key, default| ctx.setting_text(NAME, &[key], default).trim_matches('/').to_string();
     let metadata = path("metadata_path", SERVICE.path);
@@ -84,7 +81,7 @@ const FIELDS: [Field; 5] = [
     ("instance-id", Text, true),
     ("hostname", Text, false),
     ("public-keys", Keys, false),
-    ("network-config", Map, true),
+    ("network-config", FieldType::Map, true),
     ("vendor_data", Data, false),
 ];
 
@@ -122,8 +119,7 @@ fn add_private(ctx: &Search<'_>, mut network: Node, private_networks: &Node) -> 
     for (i, private) in private_networks.as_seq().unwrap_or_default().iter().enumerate() {
         let place = format!("{NAME}'s private-networks[{i}]");
         let Some(nic) = v1::nic(ctx.sys, &nics, private, "mac_address", &place) else { continue };
-        let mut subnet = v1::map(&[("type", "dhcp")]);
-        subnet.insert("ipv4", true);
+        let subnet = Map::from([("type", "dhcp".into()), ("ipv4", true.into())]);
         entries.push(v1::physical(&nic.name, &nic.mac, vec![subnet]).into());
     }
     if let (Some(map), false) = (network.as_map_mut(), private_networks.is_falsy()) {

@@ -8,11 +8,12 @@ use blockdev::Superblock;
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
 use state::{Instance, NetworkConfig, NetworkFormat};
-use system::{Error, Result, System, debug, error, warning};
+use system::{Error, Result, System, debug, error};
 
 use crate::document::fields::FieldType::{Data, Keys, Text};
 use crate::document::fields::{self, Field};
 use crate::document::openstack_format::{self, json_file, node_file};
+use crate::search::first_of;
 use crate::{Datasource, IdentityCheck, Search, is_name, media, standard};
 
 const NAME: &str = "IBMCloud";
@@ -73,8 +74,9 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         debug!(sys, "IBMCloud: not detected (the hypervisor is not Xen)");
         return Ok(None);
     }
-    let mut failures = Vec::new();
-    for (of, name) in [(Variant::OsCode, "OS-Code/Live"), (Variant::Template, "Template/Live/Metadata")] {
+    let disks =
+        [(Variant::OsCode, "OS-Code/Live"), (Variant::Template, "Template/Live/Metadata")].into_iter();
+    let found = disks.map(|(of, name)| {
         let rank = |superblock: &Superblock| (variant(superblock) == Some(of)).then_some(0);
         let read = |at: &str, device: &str| {
             if of == Variant::Template && is_provisioning(sys) {
@@ -83,24 +85,17 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             }
             read(sys, at, device, of).map(Some)
         };
-        let (device, mut instance) = match media::find_ranked(ctx, rank, read) {
-            Ok(Some(found)) => found,
-            Ok(None) => continue,
-            Err(e) => {
-                failures.push(e);
-                continue;
-            }
-        };
-        failures.iter().for_each(|e| warning!(sys, "skipped: {e}"));
-        instance.description = format!("DataSource{NAME} [{name} {device}]");
-        instance.subplatform = format!("{name} ({device})");
-        if let Some(uuid) = hypervisor_uuid(sys) {
-            instance.check.insert(CHECK_KEY.into(), uuid.into());
-        }
-        standard::record_machine(sys, &mut instance);
-        return Ok(Some(instance));
+        let found = media::find_ranked(ctx, rank, read)?;
+        Ok(found.map(|(device, instance)| (name, device, instance)))
+    });
+    let Some((name, device, mut instance)) = first_of(sys, "skipped: ", found)? else { return Ok(None) };
+    instance.description = format!("DataSource{NAME} [{name} {device}]");
+    instance.subplatform = format!("{name} ({device})");
+    if let Some(uuid) = hypervisor_uuid(sys) {
+        instance.check.insert(CHECK_KEY.into(), uuid.into());
     }
-    failures.into_iter().next().map_or(Ok(None), Err)
+    standard::record_machine(sys, &mut instance);
+    Ok(Some(instance))
 }
 
 /// Returns whether this is the boot in which IBM's own tools configure the machine.

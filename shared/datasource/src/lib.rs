@@ -97,6 +97,8 @@ pub enum IdentityCheck {
 pub struct Datasource {
     /// The name, spelled as in `datasource_list`.
     pub name: &'static str,
+    /// Returns whether the machine may be on this cloud; it is searched only then.
+    is_here: fn(&Search<'_>, &str) -> bool,
     /// Searches for an instance; returns `None` if this machine is not on this cloud.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
     /// Checks a cached instance with what the local stage can see, without a search.
@@ -140,6 +142,7 @@ impl Datasource {
     const fn new(name: &'static str, find: fn(&Search<'_>) -> Result<Option<Instance>>) -> Datasource {
         Datasource {
             name,
+            is_here: |_, _| true,
             find,
             check: standard::check_machine,
             network_order: DEFAULT_NETWORK_ORDER,
@@ -151,7 +154,7 @@ impl Datasource {
         }
     }
 
-    /// Like [`Datasource::new`], with the name of a service.
+    /// Like [`Datasource::new`], with the name of a service, for a cloud that its row in the crate `clouds` recognises.
     const fn of_service(
         service: &'static service::MetadataService<'static>,
         find: fn(&Search<'_>) -> Result<Option<Instance>>,
@@ -159,6 +162,7 @@ impl Datasource {
         Datasource {
             #[cfg(test)]
             requests: Requests::Service(service),
+            is_here: |ctx, name| ctx.is_on(name),
             ..Datasource::new(service.name, find)
         }
     }

@@ -66,10 +66,7 @@ impl Api<'_> {
             .deadline(self.deadline)
             .retries(RETRIES, RETRY_DELAY)
             .accept_any_status();
-        let request = match limit {
-            Some(limit) => request.limit(limit),
-            None => request,
-        };
+        let request = limit.into_iter().fold(request, Request::limit);
         // Messages about URLs hide path components that may be tokens; LXD's are names of keys.
         self.sys.fetch(&request).map_err(|e| e.context(format_args!("LXD: {path}")))
     }
@@ -131,28 +128,21 @@ impl Api<'_> {
     /// Returns the devices; an empty map if the API has none or the list is invalid.
     fn devices(&self) -> Json {
         let path = format!("/{API_VERSION}/devices");
-        let parsed = match self.get(&path, Some(MAX_VALUE)) {
-            Ok(response) if response.status >= 400 => {
+        let read = self.get(&path, Some(MAX_VALUE)).and_then(|response| {
+            if response.status >= 400 {
                 debug!(self.sys, "Skipping {path} on [HTTP:{}]", response.status);
-                return json!({});
+                return Ok(json!({}));
             }
-            Ok(response) => config::json::value(&response.body),
-            Err(e) => {
-                warning!(self.sys, "{e}; ignored");
-                return json!({});
+            match config::json::value(&response.body) {
+                Ok(devices @ Json::Object(_)) => Ok(devices),
+                Ok(_) => Err(Error::new(format!("LXD: {path}: expected a map"))),
+                Err(e) => Err(Error::new(format!("LXD: {path}: expected a map in JSON: {e}"))),
             }
-        };
-        match parsed {
-            Ok(devices @ Json::Object(_)) => devices,
-            Ok(_) => {
-                warning!(self.sys, "LXD: {path}: expected a map; ignored");
-                json!({})
-            }
-            Err(e) => {
-                warning!(self.sys, "LXD: {path}: expected a map in JSON: {e}; ignored");
-                json!({})
-            }
-        }
+        });
+        read.unwrap_or_else(|e| {
+            warning!(self.sys, "{e}; ignored");
+            json!({})
+        })
     }
 }
 

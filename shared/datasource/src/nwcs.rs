@@ -5,7 +5,7 @@ use state::Instance;
 use system::{Error, Result, warning};
 
 use crate::document::fields::FieldType::{Data, Keys, Map, Text};
-use crate::document::{fields, v1};
+use crate::document::v1;
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Search, document, standard};
@@ -27,9 +27,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let policy = SERVICE.policy(ctx);
     let metadata = SERVICE.document(ctx, &policy, &ctx.first_nic())?;
     metadata.map(|metadata| instance(ctx, &policy.urls[0], metadata)).transpose()
@@ -38,12 +35,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 fn instance(ctx: &Search<'_>, url: &str, mut metadata: Node) -> Result<Instance> {
     let expected = [("hostname", Text, true), ("public-keys", Keys, true), ("network", Map, true)];
     let data = [("instance-id", Text, false), ("userdata", Data, false), ("vendordata", Data, false)];
-    fields::drop_invalid(
-        ctx.sys,
-        &standard::metadata_of(NAME),
-        &mut metadata,
-        &[&expected[..], &data[..]].concat(),
-    );
+    standard::drop_invalid(ctx.sys, NAME, &mut metadata, &[&expected, &data]);
     if document::text(&metadata, "instance-id").is_none() {
         return Err(Error::new(format!("{NAME}'s metadata has no instance-id")));
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use state::{Instance, NetworkFormat};
 use system::{Error, Result, System, warning};
 
-use crate::document::fields::FieldType::{Data, Map, Str, StrList, Text};
+use crate::document::fields::FieldType::{Data, Str, StrList, Text};
 use crate::document::fields::{self, Field};
 use crate::firmware;
 use crate::service::retry::Defaults;
@@ -46,11 +46,10 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
     ..MetadataService::COMMON
 };
 
-const FIELDS: [Field; 6] = [
+const FIELDS: [Field; 5] = [
     ("id", Text, false),
     ("ociAdName", Text, true),
     ("hostname", Text, true),
-    ("metadata", Map, false),
     ("metadata.ssh_authorized_keys", Data, false),
     ("metadata.user_data", Data, false),
 ];
@@ -58,9 +57,6 @@ const FIELDS: [Field; 6] = [
 const VNIC_FIELDS: [Field; 2] = [("[].privateIp", Str, false), ("[].ipv6Addresses", StrList, false)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let configures_secondary = ctx.settings(NAME).and_then(|s| s.get("configure_secondary_nics"));
     let configures_secondary = configures_secondary.is_some_and(|n| !n.is_falsy());
     let has_initramfs = firmware::has_initramfs_network(ctx.sys);

@@ -9,6 +9,7 @@ use system::{Error, Result, debug, warning};
 use crate::document::{fields, xml};
 use crate::firmware::guestinfo::{self, Guestinfo};
 use crate::media::seed;
+use crate::search::first_of;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::{Datasource, Search, Stage, document, media, standard};
 
@@ -101,31 +102,15 @@ fn read(ctx: &Search<'_>, environment: &Environment) -> Result<Option<Instance>>
 }
 
 fn find_environment(ctx: &Search<'_>) -> Result<Option<Environment>> {
-    let sys = ctx.sys;
-    // A source that cannot be read is skipped; its failure is returned only if there is no other source.
-    let mut failures = Vec::new();
-    for directory in SEED_DIRS.map(|name| ctx.layout.cloud(name)) {
-        match read_directory(ctx, &directory) {
-            Ok(Some((path, text))) => {
-                return Ok(Some(Environment { source: path.clone(), label: path, text, is_seed: true }));
-            }
-            Ok(None) => {}
-            Err(e) => failures.push(e),
-        }
-    }
-    for (source, read) in TRANSPORTS {
-        match read(ctx) {
-            Ok(Some((label, text))) => {
-                for e in failures {
-                    warning!(sys, "{e}");
-                }
-                return Ok(Some(Environment { source: source.into(), label, text, is_seed: false }));
-            }
-            Ok(None) => {}
-            Err(e) => failures.push(e),
-        }
-    }
-    failures.into_iter().next().map_or(Ok(None), Err)
+    let seeds = SEED_DIRS.iter().map(|name| {
+        let found = read_directory(ctx, &ctx.layout.cloud(name))?;
+        Ok(found.map(|(path, text)| Environment { source: path.clone(), label: path, text, is_seed: true }))
+    });
+    let others = TRANSPORTS.iter().map(|(source, read)| {
+        let source = source.to_string();
+        Ok(read(ctx)?.map(|(label, text)| Environment { source, label, text, is_seed: false }))
+    });
+    first_of(ctx.sys, "", seeds.chain(others))
 }
 
 /// Returns the path and the text of the document in a directory.
@@ -229,9 +214,7 @@ impl Found {
                 _ => debug!(ctx.sys, "{}: property {key}: not used", environment.label),
             }
         }
-        if let Some(network) = &network {
-            metadata.insert("network-config", network.clone());
-        }
+        metadata.insert_some("network-config", network.clone());
         Found { metadata: metadata.into(), config, user_data, vendor_data: Blobs::default(), network }
     }
 

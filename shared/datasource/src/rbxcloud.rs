@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use state::Instance;
 use system::{Command, Deadline, Error, Result, System, warning};
 
-use crate::document::fields::FieldType::{List, Map as MapType, StrList, Text};
+use crate::document::fields::FieldType::{StrList, Text};
 use crate::document::fields::{self, Field};
 use crate::document::v1;
 use crate::{Datasource, Search, UpdateEvents, document, media, standard};
@@ -35,25 +35,18 @@ const SOURCE_OPTION_OF_RED_HAT: &str = "-s";
 
 /// The name of the metadata in messages.
 const SOURCE: &str = "cloud.json";
-const FIELDS: [Field; 8] = [
-    ("vm", MapType, false),
+const FIELDS: [Field; 5] = [
     ("vm._id", Text, false),
     ("vm.name", Text, true),
-    ("additionalMetadata", MapType, false),
     ("additionalMetadata.username", Text, false),
-    ("additionalMetadata.password", MapType, false),
     ("additionalMetadata.password.sha512", Text, false),
     ("additionalMetadata.sshKeys", StrList, false),
 ];
-const NETWORK_FIELDS: [Field; 9] = [
-    ("netadp", List, false),
+const NETWORK_FIELDS: [Field; 5] = [
     ("netadp[].macaddress", Text, true),
-    ("netadp[].ip", List, false),
     ("netadp[].ip[].address", Text, true),
-    ("netadp[].network", MapType, false),
     ("netadp[].network.netmask", Text, false),
     ("netadp[].network.gateway", Text, false),
-    ("netadp[].network.dns", MapType, false),
     ("netadp[].network.dns.nameservers", StrList, false),
 ];
 
@@ -68,15 +61,12 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 /// Reads a disk's directory; returns `None` if it has no metadata.
 pub(crate) fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
-    let document = match sys.read_at_most(format!("{at}/cloud.json"), MAX_DOCUMENT) {
-        Err(e) if e.is_not_found() => return Ok(None),
-        read => document::parse_map(SOURCE, &read?)?,
-    };
-    let user_data = match standard::ignore_too_large(sys, "user.data", sys.read(format!("{at}/user.data"))) {
-        Err(e) if e.is_not_found() => Vec::new(),
-        read => read?,
-    };
-    instance(sys, &document, user_data).map(Some)
+    let read = media::if_found(sys.read_at_most(format!("{at}/cloud.json"), MAX_DOCUMENT))?;
+    let Some(bytes) = read else { return Ok(None) };
+    let document = document::parse_map(SOURCE, &bytes)?;
+    let user_data = media::read_optional(sys, &format!("{at}/user.data"));
+    let user_data = standard::ignore_too_large(sys, "user.data", user_data)?;
+    instance(sys, &document, user_data.unwrap_or_default()).map(Some)
 }
 
 pub(crate) fn instance(sys: &System, document: &Node, user_data: Vec<u8>) -> Result<Instance> {
@@ -153,9 +143,7 @@ fn interface(adapter: &Node, index: usize, reject: &mut dyn FnMut(&str, &str)) -
     let subnet = |address: &String| {
         let mut subnet = v1::map(&[("type", "static"), ("address", address), ("control", "auto")]);
         subnet.insert("netmask", netmask.as_deref()?);
-        if let Some(gateway) = &gateway {
-            subnet.insert("gateway", gateway.as_str());
-        }
+        subnet.insert_some("gateway", gateway.as_deref());
         subnet.insert("dns_nameservers", servers.clone());
         Some(subnet)
     };

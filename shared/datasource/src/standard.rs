@@ -8,15 +8,14 @@ use serde_json::json;
 use state::{Blobs, DsMode, Instance, NetworkConfig, NetworkFormat};
 use system::{Result, System, error, warning};
 
-use crate::document::fields::{Field, FieldType};
+use crate::document::fields::{self, Field, FieldType};
 use crate::firmware;
 use crate::{IdentityCheck, Search, document};
 
 /// The fields of a tree of EC2's kind that are used; [`FIELDS`] come first.
-pub const TREE_FIELDS: [Field; 17] = [
+pub const TREE_FIELDS: [Field; 13] = [
     ("instance-id", FieldType::Text, false),
     ("local-hostname", FieldType::Text, false),
-    ("placement", FieldType::Map, false),
     ("placement.availability-zone", FieldType::Text, false),
     ("availability-zone", FieldType::Text, false),
     ("availability_zone", FieldType::Text, false),
@@ -26,9 +25,6 @@ pub const TREE_FIELDS: [Field; 17] = [
     ("public-keys", FieldType::Keys, false),
     ("ami-launch-index", FieldType::Integer, false),
     ("block-device-mapping", FieldType::Texts, false),
-    ("network", FieldType::Map, false),
-    ("network.interfaces", FieldType::Map, false),
-    ("network.interfaces.macs", FieldType::Map, false),
     ("network.interfaces.macs{}.local-ipv4s", FieldType::TextList, false),
     ("network.interfaces.macs{}.ipv6s", FieldType::TextList, false),
 ];
@@ -121,6 +117,11 @@ pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &No
     fill(&mut instance, metadata);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
     instance
+}
+
+/// Removes the invalid fields of a datasource's metadata, which are reported ([`fields::drop_invalid`]).
+pub fn drop_invalid(sys: &System, name: &str, metadata: &mut Node, expected: &[&[Field]]) {
+    fields::drop_invalid(sys, &metadata_of(name), metadata, &expected.concat());
 }
 
 /// Returns the name of a datasource's metadata in messages.

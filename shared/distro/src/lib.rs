@@ -29,4 +29,7 @@ pub use service::{InitSystem, ServiceAction, service_argv};
 pub use table::{Distro, Family};
 pub use timezone::TimezoneMethod;
 pub use trust_store::{RemoveDefaults, TrustStore};
-pub use users::{NewUser, adduser_argvs, is_ubuntu_core, locked_users, shadow_password, useradd_argv};
+pub use users::{
+    NewUser, adduser_argvs, complete_groups, incomplete_user, is_ubuntu_core, locked_users,
+    remove_stale_locks, useradd_argv,
+};

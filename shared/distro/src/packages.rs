@@ -242,6 +242,8 @@ impl Distro {
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
         let is_apt = self.package_manager == PackageManager::Apt;
         let mut failed: Vec<String> = Vec::new();
+        let for_apt: HashSet<&Package> = wanted.apt.iter().collect();
+        let may_be_snap = |package: &Package| self.snap_fallback && !for_apt.contains(package);
         let mut for_snap = wanted.snap.clone();
         let mut first = wanted.any.clone();
         if is_apt {
@@ -252,10 +254,8 @@ impl Distro {
         dedup(&mut first);
         if self.program(sys, self.package_manager).is_none() {
             debug!(sys, "no {:?} here", self.package_manager);
-            let (snaps, unsupported) =
-                first.iter().cloned().partition(|p| self.snap_fallback && !wanted.apt.contains(p));
+            let (snaps, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(may_be_snap);
             for_snap = [snaps, for_snap].concat();
-            let missing: Vec<Package> = unsupported;
             failed.extend(missing.into_iter().map(|p| p.name));
         } else if !first.is_empty() {
             // A query makes apt write its caches, and in a dry run the index was not updated.
@@ -270,7 +270,7 @@ impl Distro {
                 self.run_manager(sys, Verb::Install, &available, apt)?;
             }
             for package in missing {
-                if self.snap_fallback && !wanted.apt.contains(&package) {
+                if may_be_snap(&package) {
                     for_snap.push(package);
                 } else {
                     failed.push(package.name);

@@ -106,7 +106,10 @@ impl Distro {
 
 /// Adds a block of lines to a file that begins with this program's header, unless the file contains the same block.
 fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
-    let text = match sys.read_text_if_exists(path)? {
+    // A power failure may leave an empty file, or zeros in place of its content.
+    let old =
+        sys.read_text_if_exists(path)?.map(|text| text.replace('\0', "")).filter(|text| !text.is_empty());
+    let text = match old {
         None => format!("{}\n{block}", make_header(sys, "Created")),
         Some(text) if text.contains(block) => return Ok(()),
         Some(text) => text + block,

@@ -1,6 +1,7 @@
 //! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Pure functions build the command
 //! lines; a password, hashed or not, is passed to a program on its standard input only.
 
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -206,9 +207,9 @@ fn set_expiry(sys: &System, user: &NewUser) -> Result<()> {
     }
 }
 
-/// Returns the password field of shadow(5).
-pub fn shadow_password<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.split(':').next())
+/// Returns the password field of a file such as shadow(5); `None` also if the file cannot be read.
+fn shadow_password(sys: &System, path: &str, name: &str) -> Option<String> {
+    Some(sys.account_line(path, name)?.split(':').nth(1)?.to_string())
 }
 
 /// Returns the users whose passwords are locked, by shadow(5).
@@ -234,7 +235,71 @@ pub fn is_ubuntu_core(sys: &System) -> bool {
     sys.os_release().get("ID") == Some("ubuntu-core") || sys.kernel_command_line().contains("snap_core=")
 }
 
+/// Removes the locks of the account files that a power failure left, with which every program that changes accounts fails:
+/// empty, or of a process that no longer exists, and older than this boot.
+pub fn remove_stale_locks(sys: &System) {
+    for name in ["passwd", "group", "shadow", "gshadow", "subuid", "subgid"] {
+        let path = format!("/etc/{name}.lock");
+        let (Ok(meta), Ok(text)) = (sys.metadata(&path), sys.read_head(&path, 32)) else { continue };
+        let text = String::from_utf8_lossy(&text);
+        let pid = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+        let is_held = !pid.is_empty() && sys.exists(format!("/proc/{pid}"));
+        if is_held || meta.mtime() as f64 >= boot_time(sys) {
+            continue;
+        }
+        match sys.remove(&path) {
+            Ok(_) => warning!(sys, "removed {path}, which an interrupted boot left"),
+            Err(e) => warning!(sys, "{e}"),
+        }
+    }
+}
+
+/// Returns when this boot began, of the container in a container, in seconds since 1970.
+fn boot_time(sys: &System) -> f64 {
+    /// Ticks in a second in /proc/PID/stat, on all architectures.
+    const USER_HZ: f64 = 100.0;
+    let stat = sys.read_text("/proc/1/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    let started: f64 = fields.split(' ').nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
+    sys.clock().wall().as_secs_f64() - sys.clock().uptime() + started / USER_HZ
+}
+
+/// Completes gshadow(5) after an interrupted groupadd or useradd, which change group(5) first.
+pub fn complete_groups(sys: &System) {
+    if sys.which("grpconv").is_some()
+        && let Err(e) = run(sys, to_strings(&["grpconv"]))
+    {
+        warning!(sys, "{e}");
+    }
+}
+
+/// Returns the user ID of an existing user if useradd was interrupted while it created it: an entry of one of its files, the
+/// membership of a group or the home directory is missing.
+pub fn incomplete_user(sys: &System, user: &NewUser) -> Option<String> {
+    let found = sys.user(&user.name)?;
+    let has_entry = |file: &str| {
+        let text = sys.read_text_if_exists(file).ok().flatten();
+        text.is_none_or(|text| text.lines().any(|line| line.split(':').next() == Some(&user.name)))
+    };
+    let is_member = |group: &String| sys.group(group).is_none_or(|group| group.members.contains(&user.name));
+    let is_complete = has_entry(SHADOW)
+        && (user.system || (has_entry("/etc/subuid") && has_entry("/etc/subgid")))
+        && sys.groups().iter().any(|group| group.gid == found.gid)
+        && user.groups.iter().all(is_member)
+        && (user.system || user.no_create_home || sys.is_dir(&found.home));
+    (!is_complete).then(|| found.uid.to_string())
+}
+
 impl Distro {
+    /// Removes a user, but not its home directory.
+    ///
+    /// # Errors
+    /// Fails if the program fails.
+    pub fn remove_user(&self, sys: &System, name: &str) -> Result<()> {
+        let program = if sys.which("userdel").is_some() { "userdel" } else { "deluser" };
+        run(sys, to_strings(&[program, name]))
+    }
+
     /// Creates a group unless it exists, and adds users to it. Users that do not exist are skipped with a warning.
     ///
     /// # Errors
@@ -252,12 +317,13 @@ impl Distro {
             run(sys, to_strings(&["addgroup", name]))?;
         }
         sys.simulate_group(name);
+        let present: BTreeSet<String> = existing.into_iter().flat_map(|group| group.members).collect();
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: user {member} does not exist; not added");
                 continue;
             }
-            if existing.as_ref().is_some_and(|group| group.members.contains(member)) {
+            if present.contains(member) {
                 debug!(sys, "{member} is already in group {name}");
                 continue;
             }
@@ -348,8 +414,7 @@ impl Distro {
     /// Fails if passwd(1) or usermod(8) fails.
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
         // useradd creates accounts without a password, which is locked already: usually no program needs to run.
-        let shadow = sys.read_text(SHADOW).unwrap_or_default();
-        if shadow_password(&shadow, name).is_some_and(|field| field.starts_with('!')) {
+        if shadow_password(sys, SHADOW, name).is_some_and(|field| field.starts_with('!')) {
             debug!(sys, "the password of {name} is already locked");
             return Ok(());
         }
@@ -414,23 +479,74 @@ impl Distro {
 
     /// Returns whether shadow(5) has this hash for the user, locked or not.
     pub fn has_password_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
-        let shadow = sys.read_text(SHADOW).unwrap_or_default();
-        shadow_password(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
+        shadow_password(sys, SHADOW, name).is_some_and(|field| field.trim_start_matches('!') == hash)
     }
 
     /// Returns whether the user has no password in shadow(5): an empty field, locked or not. If that is unknown, the
     /// result is `false`.
     pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
-        ["/var/lib/extrausers/shadow", SHADOW].iter().any(|path| {
-            sys.read_text(path)
-                .is_ok_and(|text| matches!(shadow_password(&text, name), Some("" | "!" | "!!")))
-        })
+        ["/var/lib/extrausers/shadow", SHADOW]
+            .iter()
+            .any(|path| matches!(shadow_password(sys, path, name).as_deref(), Some("" | "!" | "!!")))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn locks_of_an_earlier_boot_are_removed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        sys.create_dir_all("/proc/77", 0o755).unwrap();
+        let (old, new) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1), SystemTime::now());
+        for (name, text, changed, is_kept) in [
+            ("passwd", "", old, false),
+            ("group", "78\0", old, false),
+            ("shadow", "77\0", old, true),
+            ("gshadow", "", new, true),
+            ("subuid", "78", new, true),
+        ] {
+            let path = format!("/etc/{name}.lock");
+            sys.write(&path, text, WriteOptions::default()).unwrap();
+            let file = std::fs::File::options().write(true).open(top.join(&path[1..])).unwrap();
+            file.set_modified(changed).unwrap();
+            remove_stale_locks(&sys);
+            assert_eq!(sys.exists(&path), is_kept, "{name}");
+        }
+        assert_eq!(sys.log().logged_warnings().len(), 2);
+    }
+
+    #[test]
+    fn an_account_lacks_nothing_of_what_useradd_makes() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let complete = [
+            ("passwd", "a:x:5:6::/home/a:\n"),
+            ("shadow", "a:!:1::::::\n"),
+            ("group", "a:x:6:\nadm:x:4:b,a\n"),
+            ("subuid", "a:1:2\n"),
+            ("subgid", "a:1:2\n"),
+        ];
+        let user =
+            NewUser { name: "a".into(), groups: vec!["adm".into(), "none".into()], ..NewUser::default() };
+        let put = |name: &str, text: &str| {
+            sys.write(format!("/etc/{name}"), text, WriteOptions::default()).unwrap()
+        };
+        for (name, text) in complete {
+            put(name, text);
+        }
+        assert_eq!(incomplete_user(&sys, &user).as_deref(), Some("5"), "no home directory");
+        sys.create_dir_all("/home/a", 0o755).unwrap();
+        assert_eq!(incomplete_user(&sys, &user), None);
+        for (name, text) in &complete[1..] {
+            put(name, if *name == "group" { "a:x:6:\nadm:x:4:b\n" } else { "b:x\n" });
+            assert_eq!(incomplete_user(&sys, &user).as_deref(), Some("5"), "{name}");
+            put(name, text);
+        }
+    }
 
     #[test]
     fn useradd_and_adduser_get_every_option() {
@@ -481,12 +597,18 @@ mod tests {
 
     #[test]
     fn shadow_has_passwords_and_locks() {
-        let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4";
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4\nab:x:5";
+        sys.write(SHADOW, text, WriteOptions::default()).unwrap();
         for (name, field) in
             [("root", Some("*")), ("ab", Some("!")), ("a", Some("")), ("last", Some("$y$x")), ("b", None)]
         {
-            assert_eq!(shadow_password(text, name), field);
+            assert_eq!(shadow_password(&sys, SHADOW, name).as_deref(), field);
         }
+        // Of the same size.
+        sys.write(SHADOW, text.replace('*', "x"), WriteOptions::default()).unwrap();
+        assert_eq!(shadow_password(&sys, SHADOW, "root").as_deref(), Some("x"));
         assert_eq!(locked_users("root:*:1:::::\nab:!:2:\na::!3:\nlast:!$y$x:4"), ["ab", "last"]);
     }
 }

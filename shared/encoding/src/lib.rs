@@ -12,3 +12,4 @@ pub mod percent;
 pub mod python;
 pub mod sha;
 pub mod shell;
+pub mod table;

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use system::{Prefix, Result, Route, System, WriteOptions, debug, info, warning};
+use system::{Level, Prefix, Result, Route, System, WriteOptions, debug, info, warning};
 
 /// A change to revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,9 +77,7 @@ impl Journal {
                 warning!(sys, "tearing down the ephemeral network: {e}");
             }
         }
-        if let Err(e) = sys.remove(Journal::path(dir, self.link)) {
-            warning!(sys, "{e}");
-        }
+        sys.log_error(Level::Warning, sys.remove(Journal::path(dir, self.link)));
     }
 
     fn text(&self) -> String {

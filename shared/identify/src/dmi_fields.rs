@@ -45,7 +45,7 @@ impl Dmi {
 
 /// Reads the fields from the kernel, or else from dmidecode.
 pub fn read(roots: &Roots, paths: &Paths, commands: &Commands<'_>) -> Dmi {
-    if !roots.is_dir(&paths.dmi) {
+    if !roots.of(&paths.dmi).is_dir(&paths.dmi) {
         return read_with_dmidecode(commands);
     }
     read_each(|name, _| {

@@ -80,7 +80,7 @@ pub fn set_flags(enablement: Enablement, roots: &Roots, undecided: &RootedPath, 
     let results = [
         sys.remove(format!("{RUN}/{removed}")).map(drop),
         sys.write(format!("{RUN}/{set}"), text, WriteOptions::default()).map(drop),
-        roots.remove(undecided).map(drop),
+        roots.of(undecided).remove(undecided).map(drop),
     ];
     results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
 }

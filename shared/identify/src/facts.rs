@@ -183,7 +183,7 @@ impl<'a> Facts<'a> {
         self.config.get_or_init(|| {
             let directory = &self.paths.config_directory;
             let mut paths = vec![self.paths.config.clone()];
-            let names = self.roots.list(directory).unwrap_or_else(|e| {
+            let names = self.roots.of(directory).list(directory).unwrap_or_else(|e| {
                 self.log.error(e.to_string());
                 Vec::new()
             });
@@ -194,7 +194,7 @@ impl<'a> Facts<'a> {
     }
 
     fn config_file(&self, path: &RootedPath) -> Option<ConfigFile> {
-        match self.roots.read(path, MAX_CONFIG_SIZE) {
+        match self.roots.of(path).read_at_most(path, MAX_CONFIG_SIZE) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 Some(ConfigFile { path: path.to_string(), text })
@@ -294,7 +294,7 @@ impl<'a> Facts<'a> {
     /// Returns the path of the first of these credentials that systemd has.
     pub fn find_credential(&self, names: &[&str]) -> Option<String> {
         let directories = CREDENTIAL_DIRECTORIES.iter().map(|path| RootedPath::in_root(path));
-        let mut existing = directories.filter(|directory| self.roots.is_dir(directory));
+        let mut existing = directories.filter(|directory| self.roots.of(directory).is_dir(directory));
         existing.find_map(|directory| {
             let mut paths = names.iter().map(|name| directory.join(name));
             paths.find(|path| self.roots.is_file(path)).map(|path| path.to_string())

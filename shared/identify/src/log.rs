@@ -4,6 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 
+use system::WriteOptions;
+
 use crate::paths::{Env, RootedPath, Roots};
 use crate::text::printable;
 
@@ -92,7 +94,7 @@ impl Log {
             return;
         }
         if let (Sink::File(path), false) = (&self.sink, self.to_stderr.get()) {
-            match roots.append(path, &lines) {
+            match roots.of(path).append(path, &lines, WriteOptions::default()) {
                 Ok(()) => return,
                 // From now on standard error is the log; the manager records it.
                 Err(e) => {

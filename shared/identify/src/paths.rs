@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::Metadata;
+use std::path::Path;
 
 use system::{Result, System, WriteOptions};
 
@@ -34,6 +34,12 @@ pub struct RootedPath {
 impl fmt::Display for RootedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)
+    }
+}
+
+impl AsRef<Path> for RootedPath {
+    fn as_ref(&self) -> &Path {
+        self.path.as_ref()
     }
 }
 
@@ -146,60 +152,28 @@ impl Roots {
         }
     }
 
-    fn system_for(&self, path: &RootedPath) -> &System {
+    /// Returns the system whose path this is.
+    pub fn of(&self, path: &RootedPath) -> &System {
         if path.on_host { &self.host } else { &self.target }
     }
 
     pub fn exists(&self, path: &RootedPath) -> bool {
-        self.system_for(path).exists(&path.path)
+        self.of(path).exists(path)
     }
 
     pub fn is_file(&self, path: &RootedPath) -> bool {
-        self.system_for(path).is_file(&path.path)
-    }
-
-    pub fn is_dir(&self, path: &RootedPath) -> bool {
-        self.system_for(path).is_dir(&path.path)
-    }
-
-    pub fn is_block_device(&self, path: &RootedPath) -> bool {
-        self.system_for(path).is_block_device(&path.path)
-    }
-
-    /// Returns the sorted names in a directory. Fails if it cannot be read.
-    pub fn list(&self, path: &RootedPath) -> Result<Vec<String>> {
-        self.system_for(path).list(&path.path)
-    }
-
-    /// Returns the metadata of a file, following links. Fails if there is none.
-    pub fn metadata(&self, path: &RootedPath) -> Result<Metadata> {
-        self.system_for(path).metadata(&path.path)
-    }
-
-    /// Reads a file of at most `limit` bytes. Fails if it does not exist, is longer or cannot be read.
-    pub fn read(&self, path: &RootedPath, limit: u64) -> Result<Vec<u8>> {
-        self.system_for(path).read_at_most(&path.path, limit)
+        self.of(path).is_file(path)
     }
 
     /// Replaces a file atomically. Fails if the directory is not writable.
     pub fn write(&self, path: &RootedPath, text: &str) -> Result<()> {
-        self.system_for(path).write(&path.path, text, WriteOptions::default()).map(drop)
-    }
-
-    /// Appends to a file. Fails if it is not writable.
-    pub fn append(&self, path: &RootedPath, text: &str) -> Result<()> {
-        self.system_for(path).append(&path.path, text, WriteOptions::default())
-    }
-
-    /// Removes a file; returns `false` if there was none. Fails if the directory is not writable.
-    pub fn remove(&self, path: &RootedPath) -> Result<bool> {
-        self.system_for(path).remove(&path.path)
+        self.of(path).write(path, text, WriteOptions::default()).map(drop)
     }
 
     /// Returns the text of a small file; `None` if it does not exist or cannot be read.
     pub fn text(&self, path: &RootedPath) -> Option<String> {
         const MAX_SIZE: u64 = 1 << 20;
-        match self.read(path, MAX_SIZE) {
+        match self.of(path).read_at_most(path, MAX_SIZE) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             Err(e) => {
                 if !e.is_not_found() {

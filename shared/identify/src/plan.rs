@@ -3,7 +3,6 @@
 
 use crate::checks;
 use crate::facts::Facts;
-use crate::paths::RootedPath;
 use crate::policy::{Mode, OnFound, Policy};
 use crate::text::{command_line_words, list_items};
 use crate::verdict::{self, Answer, Enablement, Selection, Verdict};
@@ -112,7 +111,7 @@ pub fn policy_hint(policy: &str, facts: &Facts<'_>) -> String {
 /// Returns the switch that disables cloud-init, if one is set, and how to undo it.
 fn switched_off(facts: &Facts<'_>) -> Option<(&'static str, &'static str)> {
     const WORD: &str = "cloud-init=disabled";
-    if facts.roots.is_file(&RootedPath::in_root("/etc/cloud/cloud-init.disabled")) {
+    if facts.roots.target.is_file("/etc/cloud/cloud-init.disabled") {
         return Some(("the file /etc/cloud/cloud-init.disabled", "rm /etc/cloud/cloud-init.disabled"));
     }
     if facts.env.get("KERNEL_CMDLINE").is_some_and(|line| line == WORD) {

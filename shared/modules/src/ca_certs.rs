@@ -1,5 +1,7 @@
 //! ca_certs: adds trusted certificates, and removes those that the distribution brings.
 
+use std::collections::BTreeSet;
+
 use distro::{RemoveDefaults, TrustStore};
 use system::{Command, Result, System, WriteOptions, warning};
 
@@ -43,7 +45,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let activation = Activation::begin(context, "ca_certs", &[removal]);
     let mut changed = false;
     if wanted.remove_defaults {
-        changed |= remove_default_certs(context, store, &paths, activation.is_due())?;
+        changed |=
+            remove_default_certs(context, store, &paths.iter().cloned().collect(), activation.is_due())?;
     }
     for (i, (certificate, path)) in wanted.trusted.iter().zip(&paths).enumerate() {
         if !certificate.contains("-----BEGIN") {
@@ -59,7 +62,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn remove_default_certs(
     context: &Context<'_>,
     store: &TrustStore,
-    own: &[String],
+    own: &BTreeSet<String>,
     is_due: bool,
 ) -> Result<bool> {
     let sys = context.sys;
@@ -91,7 +94,7 @@ fn remove_default_certs(
 
 /// Removes what is in a directory, except the files `own` and the directories that contain them. Returns whether something
 /// was removed.
-fn empty_directory(sys: &System, directory: &str, own: &[String], is_due: bool) -> Result<bool> {
+fn empty_directory(sys: &System, directory: &str, own: &BTreeSet<String>, is_due: bool) -> Result<bool> {
     let mut changed = false;
     for name in sys.list(directory)? {
         let path = format!("{directory}/{name}");
@@ -99,7 +102,8 @@ fn empty_directory(sys: &System, directory: &str, own: &[String], is_due: bool) 
         if own.contains(&path) || !is_due && is_generated(sys, directory, &path, own) {
             continue;
         }
-        let has_own = own.iter().any(|file| file.starts_with(&format!("{path}/")));
+        let below = format!("{path}/");
+        let has_own = own.range(below.clone()..).next().is_some_and(|file| file.starts_with(&below));
         if has_own && sys.is_dir(&path) && !sys.is_link(&path) {
             changed |= empty_directory(sys, &path, own, is_due)?;
         } else {
@@ -110,7 +114,7 @@ fn empty_directory(sys: &System, directory: &str, own: &[String], is_due: bool) 
 }
 
 /// Returns whether an update has generated a path: update-ca-trust's directory, or a link (`HASH.0`) to one of the files `own`.
-fn is_generated(sys: &System, directory: &str, path: &str, own: &[String]) -> bool {
+fn is_generated(sys: &System, directory: &str, path: &str, own: &BTreeSet<String>) -> bool {
     let is_own = |target: String| own.contains(&target) || own.contains(&format!("{directory}/{target}"));
     path == GENERATED || sys.is_link(path) && sys.read_link(path).is_ok_and(is_own)
 }
@@ -184,7 +188,7 @@ mod tests {
     #[test]
     fn links_to_own_certificates_are_generated() {
         let sandbox = Sandbox::new("{}");
-        let (directory, own) = ("/etc/ssl/certs", ["/etc/ssl/certs/own.pem".to_string()]);
+        let (directory, own) = ("/etc/ssl/certs", ["/etc/ssl/certs/own.pem".to_string()].into());
         for (link, target, expected) in
             [("a.0", "own.pem", true), ("b.0", "/etc/ssl/certs/own.pem", true), ("c.0", "other.pem", false)]
         {

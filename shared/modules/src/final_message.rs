@@ -36,6 +36,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.print(text);
     debug!(sys, "{text}");
 
+    // Programs wait for the file, and may then switch the machine off.
+    if let Err(e) = state::confirm_ended(sys, context.layout) {
+        warning!(sys, "{e}");
+    }
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
     sys.write(context.layout.boot_finished(), finished, WriteOptions::default())?;
     if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {

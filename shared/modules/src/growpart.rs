@@ -3,10 +3,9 @@
 
 use config::schema::{STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
-use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
+use system::{Command, Error, MountInfo, Result, ResultExt, System, debug, info, warning};
 
 use crate::disks::block_device::{Partition, find_block_device};
-use crate::disks::mountinfo::{MountInfo, read_mountinfo};
 use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
 use crate::{Context, Frequency, Module};
 
@@ -98,7 +97,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "not a running system; skipping growpart");
         return Ok(());
     }
-    let mounts = read_mountinfo(sys)?;
+    let mounts = sys.mounts()?;
     for target in &devices {
         match grow_target(sys, target, &mounts) {
             Ok(Outcome::Changed { disk, number, from, to }) => {

@@ -1,5 +1,7 @@
 //! mounts: lines of fstab from the user and the cloud, their mount points, a swap file, and mounting them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use system::{Command, Result, System, WriteOptions, debug, warning};
@@ -10,7 +12,6 @@ use crate::disks::fstab::{
     DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
 };
 use crate::disks::metadata_devices::MetadataDevices;
-use crate::disks::mountinfo::{mounted_at, read_mountinfo};
 use crate::disks::swap::{self, Swap};
 use crate::{Context, Frequency, Module, or_warn};
 
@@ -165,7 +166,7 @@ fn has_systemd(sys: &System) -> bool {
 struct SystemDevices<'a> {
     sys: &'a System,
     metadata: MetadataDevices<'a>,
-    aliases: &'a [(String, String)],
+    aliases: &'a BTreeMap<String, String>,
 }
 
 impl DeviceLookup for SystemDevices<'_> {
@@ -192,7 +193,7 @@ impl DeviceLookup for SystemDevices<'_> {
     }
 
     fn alias(&self, name: &str) -> Option<String> {
-        self.aliases.iter().find(|(n, _)| n == name).map(|(_, device)| device.clone())
+        self.aliases.get(name).cloned()
     }
 }
 
@@ -212,10 +213,10 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
         let swapon = sys.run(&Command::new(["swapon", "-a"]));
         swapped = swapon.map(drop).inspect_err(|e| warning!(sys, "mounts: {e}"));
     }
-    let have = read_mountinfo(sys)?;
-    let points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
-    let missing: Vec<&str> = points.filter(|p| mounted_at(&have, p).is_none()).collect();
-    if !changed && missing.is_empty() {
+    let have = sys.mounts()?;
+    let have: BTreeSet<&str> = have.iter().map(|mount| mount.mount_point.as_str()).collect();
+    let mut points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
+    if !changed && points.all(|p| have.contains(if p.len() > 1 { p.trim_end_matches('/') } else { p })) {
         debug!(sys, "all filesystems are already mounted");
         return swapped;
     }

@@ -9,6 +9,7 @@ use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 use crate::hostname;
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
+use crate::values::named::Named;
 use crate::values::text_values::{AnyMap, Line, Word};
 use crate::{Context, Frequency, Module};
 
@@ -236,7 +237,7 @@ fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
             "certname" => value.replace("%f", &names.fqdn).replace("%i", &context.instance.id).to_lowercase(),
             _ => value.clone(),
         };
-        set(&mut sections, section, key, &value);
+        *sections.entry(section).entry(key) = value;
     }
     let text = render(&sections);
     // An unchanged file must not replace the copy of the original one.
@@ -247,42 +248,28 @@ fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
     sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
-type Sections = Vec<(String, Vec<(String, String)>)>;
+type Sections = Named<Named<String>>;
 
 /// Parses puppet.conf. Comments and invalid lines are omitted.
 fn parse(text: &str) -> Sections {
-    let mut sections = Sections::new();
+    let mut sections = Sections::default();
+    let mut section = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            if !sections.iter().any(|(other, _)| other == name) {
-                sections.push((name.into(), Vec::new()));
-            }
-        } else if let (Some(at), Some((section, _))) = (line.find(['=', ':']), sections.last()) {
-            let (key, value) = (line[..at].trim().to_lowercase(), line[at + 1..].trim().to_string());
-            let section = section.clone();
-            set(&mut sections, &section, &key, &value);
+            section = Some(name);
+            sections.entry(name);
+        } else if let (Some(at), Some(section)) = (line.find(['=', ':']), section) {
+            *sections.entry(section).entry(&line[..at].trim().to_lowercase()) = line[at + 1..].trim().into();
         }
     }
     sections
 }
 
-fn set(sections: &mut Sections, section: &str, key: &str, value: &str) {
-    let at = sections.iter().position(|(name, _)| name == section).unwrap_or_else(|| {
-        sections.push((section.into(), Vec::new()));
-        sections.len() - 1
-    });
-    let Some((_, settings)) = sections.get_mut(at) else { return };
-    match settings.iter_mut().find(|(other, _)| other == key) {
-        Some((_, old)) => *old = value.into(),
-        None => settings.push((key.into(), value.into())),
-    }
-}
-
 fn render(sections: &Sections) -> String {
     let mut out = String::new();
-    for (name, settings) in sections {
+    for (name, settings) in &sections.entries {
         out.push_str(&format!("[{name}]\n"));
-        settings.iter().for_each(|(key, value)| out.push_str(&format!("{key} = {value}\n")));
+        settings.entries.iter().for_each(|(key, value)| out.push_str(&format!("{key} = {value}\n")));
         out.push('\n');
     }
     out

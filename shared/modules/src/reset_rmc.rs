@@ -5,7 +5,7 @@ use system::{Command, Error, Result, System, debug};
 
 use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run);
+pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run).repeatable();
 
 config::keys! {
     /// Gives IBM RSCT, if installed, a new node ID in a new instance.

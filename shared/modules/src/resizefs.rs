@@ -3,10 +3,11 @@
 
 use config::schema::{Type, flag, word};
 use config::{FromNode, Node, Reader};
-use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
+use system::{
+    Command, Error, GrowableFileSystem, MountInfo, Result, System, debug, info, mounted_at, warning,
+};
 
 use crate::disks::block_device::{find_block_device, mount_device};
-use crate::disks::mountinfo::{MountInfo, mounted_at, read_mountinfo};
 use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module::of::<Keys>("resizefs", Frequency::Always, run).repeatable();
@@ -64,7 +65,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
 /// Grows the file system that is mounted at a point.
 pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
-    let mounts = read_mountinfo(sys)?;
+    let mounts = sys.mounts()?;
     let Some(mount) = mounted_at(&mounts, point) else {
         warning!(sys, "resizefs: {point} is not a mount point");
         return Ok(());

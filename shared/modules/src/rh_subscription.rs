@@ -1,6 +1,8 @@
 //! rh_subscription: registers the machine with Red Hat's subscription manager, unless it is registered, and sets its
 //! pools, repositories and release.
 
+use std::collections::BTreeSet;
+
 use config::schema::{Deprecation, INT, STR, Type};
 use config::{FromNode, Node, Reader};
 use system::{Command, Error, Result, debug, info, warning};
@@ -150,10 +152,11 @@ fn register(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
 fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {
     let list = |kind: &str| manager(context, &["list", kind, "--pool-only"]);
     let (available, consumed) = (list("--available")?, list("--consumed")?);
-    let has = |text: &str, pool: &str| text.lines().any(|line| line.trim() == pool);
+    let [available, consumed] =
+        [&available, &consumed].map(|text| text.lines().map(str::trim).collect::<BTreeSet<_>>());
     let mut options = Vec::new();
     for Line(pool) in wanted {
-        if has(&available, pool) && !has(&consumed, pool) {
+        if available.contains(&**pool) && !consumed.contains(&**pool) {
             options.push(format!("--pool={pool}"));
         } else {
             warning!(context.sys, "rh_subscription.add_pool: pool {pool} is not available");
@@ -167,7 +170,7 @@ fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {
 }
 
 fn update_repositories(context: &Context<'_>, enable: &[Line], disable: &[Line]) -> Result<()> {
-    let list = |kind: &str| -> Result<Vec<String>> {
+    let list = |kind: &str| -> Result<BTreeSet<String>> {
         let text = manager(context, &["repos", kind])?;
         let id = |line: &str| line.split_once("Repo ID:").map(|(_, id)| id.trim().to_string());
         Ok(text.lines().filter_map(id).collect())

@@ -8,6 +8,7 @@ use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
+use crate::values::named::Named;
 use crate::{Context, Frequency, Module, or_warn};
 
 pub const MODULE: Module =
@@ -182,7 +183,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// Returns the paths and strings of the files, in the order in which they are first named, and the indexes of entries whose
 /// file name is empty.
 fn files(entries: &[Entry], directory: &str, default: &str) -> (Vec<(String, String)>, Vec<usize>) {
-    let mut files: Vec<(String, String)> = Vec::new();
+    let mut files: Named<String> = Named::default();
     let mut unnamed = Vec::new();
     for (i, entry) in entries.iter().enumerate() {
         let name = entry.filename.as_deref().unwrap_or(default).trim();
@@ -194,17 +195,13 @@ fn files(entries: &[Entry], directory: &str, default: &str) -> (Vec<(String, Str
             true => name.to_string(),
             false => format!("{}/{name}", directory.trim_end_matches('/')),
         };
-        let place = files.iter().position(|(known, _)| *known == path).unwrap_or_else(|| {
-            files.push((path, String::new()));
-            files.len() - 1
-        });
-        let text = &mut files[place].1;
+        let text = files.entry(&path);
         text.push_str(&entry.content);
         if !entry.content.ends_with('\n') {
             text.push('\n');
         }
     }
-    (files, unnamed)
+    (files.entries, unnamed)
 }
 
 /// Returns the line that forwards messages to a host; `None` if the text is not `[FILTER] [@|@@]HOST[:PORT]`. The name,

@@ -48,7 +48,8 @@ fn apply(context: &Context<'_>, metadata_only: bool) -> Result<()> {
             None
         }
     };
-    if before.as_ref() == Some(&record) {
+    // After a power failure the record may have survived without the hostname.
+    if before.as_ref() == Some(&record) && !context.is_repeat {
         debug!(sys, "the hostname is unchanged");
         return Ok(());
     }
@@ -84,6 +85,10 @@ mod tests {
         sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("mine\n"));
+        // A power failure may keep the record and lose the file.
+        sandbox.is_repeat = true;
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(hostname_file(&sandbox).as_deref(), Some("web\n"));
         sandbox.config = crate::tests::sandbox::yaml("hostname: other");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("other\n"));

@@ -1,5 +1,7 @@
 //! set_passwords: sets users' passwords, their expiry, and whether the SSH server accepts passwords.
 
+use std::collections::BTreeSet;
+
 use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
@@ -178,6 +180,7 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> PasswordPlan {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (Some(keys), invalid) = context.read_keys_and_findings::<Keys>() else { return Ok(()) };
+    distro::remove_stale_locks(sys);
     let argument = context.first_arg();
     let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
     let chpasswd = keys.chpasswd;
@@ -204,6 +207,7 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     for user in &random {
         plan.plain.push((user.clone(), random_password(sys)?));
     }
+    let random: BTreeSet<String> = random.into_iter().collect();
     for (passwords, hashed) in [(&mut plan.plain, false), (&mut plan.hashed, true)] {
         errors.extend(set_in_bulk(context, passwords, hashed));
     }

@@ -301,7 +301,14 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
         }
         let path = host_key_path(kind, HostKeyFile::Private);
         if sys.exists(&path) && !sys.is_started_ahead(&keygen(kind)) {
-            continue;
+            // As a power failure leaves it. ssh-keygen asks before it replaces a file.
+            if !sys.read_head(&path, 1).is_ok_and(|first| first.is_empty() || first == [0]) {
+                continue;
+            }
+            warning!(sys, "the {kind} host key is empty; generating it again");
+            if let Err(e) = sys.remove(&path) {
+                warning!(sys, "{e}");
+            }
         }
         match generate_one(context, kind, &path, quiet) {
             Ok(()) => is_generated = true,

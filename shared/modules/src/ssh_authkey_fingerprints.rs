@@ -1,7 +1,7 @@
 //! ssh_authkey_fingerprints: prints a table of the keys that may log in on the console.
 
 use encoding::sha::{self, Sha1, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
-use encoding::{base64, md5};
+use encoding::{base64, md5, table};
 use system::{Result, debug, warning};
 
 use crate::accounts::authorized_keys::{self, AuthorizedKey};
@@ -40,19 +40,18 @@ fn run(context: &Context<'_>) -> Result<()> {
     if users.is_empty() {
         return Ok(());
     }
-    // Both are read once, because there may be many users.
-    let (accounts, settings) = (sys.users(), authorized_keys::KeysFileSettings::read(sys)?);
+    // Once, because there may be many users.
+    let settings = authorized_keys::KeysFileSettings::read(sys)?;
     for user in users {
         if user.keys.system || user.keys.no_create_home {
             debug!(sys, "{} is configured without a home directory; no fingerprints", user.name);
             continue;
         }
-        let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
-        let Some(account) = account else {
+        let Some(account) = sys.user(&user.name).filter(|account| !account.home.is_empty()) else {
             debug!(sys, "{} has no account or no home directory; no fingerprints", user.name);
             continue;
         };
-        match authorized_keys::find_keys_file(sys, &settings, account) {
+        match authorized_keys::find_keys_file(sys, &settings, &account) {
             Ok(found) => {
                 let text = found.text();
                 let entries: Vec<AuthorizedKey> =
@@ -96,51 +95,18 @@ fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> S
         return format!("{PREFIX}no authorized SSH keys fingerprints found for user {user}.\n");
     }
     let or_dash = |text: &str| if text.is_empty() { "-".to_string() } else { printable(text) };
-    let mut rows = vec![[
-        "Keytype".into(),
-        format!("Fingerprint ({})", printable(hash)),
-        "Options".into(),
-        "Comment".into(),
-    ]];
+    let fingerprints = format!("Fingerprint ({})", printable(hash));
+    let mut rows = vec![vec!["Keytype".into(), fingerprints, "Options".into(), "Comment".into()]];
     rows.extend(entries.iter().map(|e| {
-        [e.key_type.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
+        vec![e.key_type.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
     }));
-    let table = framed_table(&rows);
-    let width = table.first().map_or(0, |line| line.chars().count());
     let title = format!("Authorized keys from {path} for user {user}");
-    // An odd remainder is on the right.
-    let padding = width.saturating_sub(title.chars().count());
-    let title = format!("{}{title}{}", "+".repeat(padding / 2), "+".repeat(padding - padding / 2));
-    std::iter::once(title).chain(table).map(|line| format!("{PREFIX}{line}\n")).collect()
+    table::framed(&title, &rows).iter().map(|line| format!("{PREFIX}{line}\n")).collect()
 }
 
 /// Returns a comment without control characters: it is a user's text, and a terminal would interpret it.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-/// Returns rows in a frame, the first one as a header; cells are centred in their columns.
-fn framed_table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let widths: [usize; N] =
-        std::array::from_fn(|i| 2 + rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
-    let frame = format!("+{}+", widths.map(|w| "-".repeat(w)).join("+"));
-    let mut lines = vec![frame.clone()];
-    for (number, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| centered(cell, width)).collect();
-        lines.push(format!("|{}|", cells.join("|")));
-        if number == 0 {
-            lines.push(frame.clone());
-        }
-    }
-    lines.push(frame);
-    lines
-}
-
-/// In a column of odd width the extra blank is on the left, as in upstream's tables (Python's `str.center`).
-fn centered(text: &str, width: usize) -> String {
-    let padding = width.saturating_sub(text.chars().count());
-    let left = padding / 2 + (padding & width & 1);
-    format!("{}{text}{}", " ".repeat(left), " ".repeat(padding - left))
 }
 
 #[cfg(test)]

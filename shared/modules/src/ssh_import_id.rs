@@ -1,6 +1,7 @@
 //! ssh_import_id: public keys of users, fetched from GitHub or Launchpad by the program ssh-import-id, which runs as the
 //! user that gets them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use config::Node;
@@ -63,15 +64,11 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn requested_ids(accounts: &Accounts, top_level: &[ImportId]) -> Vec<(String, Vec<String>)> {
     let ids_of = |user: &crate::accounts::users::User| {
         let top_level = if user.is_default { top_level } else { &[] };
-        let mut ids: Vec<String> = Vec::new();
+        let mut known = BTreeSet::new();
         let of_user = top_level.iter().chain(&user.keys.ssh_import_id);
         // No ID has a comma: a string may be a list of them, as in `groups`.
-        for id in of_user.flat_map(|ImportId(id)| id.split(',')).filter(|id| !id.is_empty()) {
-            if !ids.iter().any(|known| known == id) {
-                ids.push(id.into());
-            }
-        }
-        (user.name.clone(), ids)
+        let ids = of_user.flat_map(|ImportId(id)| id.split(',')).filter(|id| !id.is_empty());
+        (user.name.clone(), ids.filter(|id| known.insert(*id)).map(String::from).collect())
     };
     accounts.users.iter().map(ids_of).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use config::{Node, Value};
 use distro::NewUser;
-use system::{Command, Error, Result, System, info, warning};
+use system::{Command, Error, Result, System, WriteOptions, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, UserKeys};
@@ -13,6 +13,9 @@ use crate::{Context, Frequency, Module, ModuleFlag, last_failure};
 
 pub const MODULE: Module = Module::of::<Keys>("users_groups", Frequency::Instance, run)
     .flags(&[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin]);
+
+/// The file of the instance with the names of the users that this module creates.
+const NEW_USERS: &str = "new-users";
 
 config::keys! {
     pub struct Keys {
@@ -28,18 +31,26 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::read_with_report(context, true);
     let mut failed = Vec::new();
-    context.sys.set_cause_key("groups");
-    for group in &accounts.groups {
-        let result = context.distro.create_group(context.sys, &group.name, &group.members);
-        failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
+    distro::remove_stale_locks(context.sys);
+    if context.is_repeat {
+        distro::complete_groups(context.sys);
     }
     let mut creator = UserCreator {
         context,
         default: accounts.default_user().map(|u| u.name.as_str()),
         existing: context.sys.users().into_iter().map(|u| u.name).collect(),
+        interrupted: BTreeSet::new(),
         is_ubuntu_core: distro::is_ubuntu_core(context.sys),
         to_lock: Vec::new(),
     };
+    if let Err(e) = creator.record_new(&accounts.users) {
+        warning!(context.sys, "{e}");
+    }
+    context.sys.set_cause_key("groups");
+    for group in &accounts.groups {
+        let result = context.distro.create_group(context.sys, &group.name, &group.members);
+        failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
+    }
     for user in &accounts.users {
         creator.set_cause(user);
         if creator.is_dispensable(user) {
@@ -98,6 +109,8 @@ struct UserCreator<'a> {
     default: Option<&'a str>,
     /// Names of existing users.
     existing: BTreeSet<String>,
+    /// Names of users that an interrupted boot has created, perhaps incompletely.
+    interrupted: BTreeSet<String>,
     /// Whether this is Ubuntu Core.
     is_ubuntu_core: bool,
     /// New users whose password is to be locked as useradd has left it.
@@ -128,6 +141,27 @@ impl<'a> UserCreator<'a> {
             && ["useradd", "adduser"].iter().all(|program| sys.which(program).is_none())
     }
 
+    /// Records the users that are to be created, so that the next boot can complete them if this one is interrupted.
+    fn record_new(&mut self, users: &[User]) -> Result<()> {
+        let Context { sys, layout, is_repeat, .. } = self.context;
+        let path = layout.instance(NEW_USERS);
+        let mut names: BTreeSet<String> = users.iter().map(|user| user.name.clone()).collect();
+        names.retain(|name| !self.existing.contains(name));
+        if *is_repeat {
+            self.interrupted =
+                sys.read_text_if_exists(&path)?.unwrap_or_default().lines().map(Into::into).collect();
+            names.extend(self.interrupted.iter().cloned());
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
+        sys.write(path, text, WriteOptions::secret().durable())?;
+        // Before the account files, which useradd flushes.
+        sys.flush_directory(&layout.instance(""))?;
+        sys.flush_directory(&layout.instance_semaphores())
+    }
+
     fn create(&mut self, user: &'a User) -> Result<()> {
         let (context, sys, keys, name) = (self.context, self.context.sys, &user.keys, &*user.name);
         if let Some(why) = conflicting_keys(keys) {
@@ -142,12 +176,24 @@ impl<'a> UserCreator<'a> {
         if let Some(mail) = &keys.snapuser {
             return create_snap_user(sys, &mail.0, keys.known);
         }
-        let new = !self.existing.contains(name);
+        let mut add = new_user(user);
+        if self.existing.contains(name)
+            && self.interrupted.contains(name)
+            && let Some(uid) = distro::incomplete_user(sys, &add)
+        {
+            info!(sys, "user {name} is incomplete after an interrupted boot; creating it again");
+            context.distro.remove_user(sys, name)?;
+            // The owner of the files that exist.
+            add.uid.get_or_insert(uid);
+            self.existing.remove(name);
+        }
+        let mut new = !self.existing.contains(name);
         if new {
-            context.distro.add_user(sys, &new_user(user), self.is_ubuntu_core)?;
+            context.distro.add_user(sys, &add, self.is_ubuntu_core)?;
             self.existing.insert(name.to_string());
         } else {
             info!(sys, "user {name} already exists; not created");
+            new = self.interrupted.contains(name) && context.distro.has_blank_password(sys, name);
         }
         // The keys are installed even if password or rules fail: the owner needs them to log in and repair these.
         let mut failed: Vec<Error> = self.set_password(user, new).err().into_iter().collect();

@@ -259,16 +259,31 @@ fn write_one(context: &Context<'_>, entry: &Entry) -> Result<()> {
         sys.create_dir_all_owned(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
     }
     let Mode(mode) = entry.permissions;
-    if entry.append {
-        sys.append_as(&path, content, WriteOptions::mode(mode).owner(ids))?;
-    } else {
-        sys.write(&path, content, WriteOptions::mode(mode).owner(ids))?;
+    let how = WriteOptions::mode(mode).owner(ids);
+    let old = if entry.append && context.is_repeat { sys.read_to_change(&path, MAX_REPEATED)? } else { None };
+    match old {
+        Some((old, _)) => sys.write(&path, append_once(old, &content), how).map(drop)?,
+        None if entry.append => sys.append_as(&path, content, how)?,
+        None => sys.write(&path, content, how).map(drop)?,
     }
     owner.map(drop).map_err(|e| {
         Error::new(format!(
             "{path}: {e}; owner set to root (with 'defer: true' the file is written after users are created)"
         ))
     })
+}
+
+/// The maximum size of a file that is searched for content that an interrupted boot may have appended.
+const MAX_REPEATED: u64 = 16 << 20;
+
+/// Returns the content of a file after appending that an interrupted boot may have done. That boot may have left zeros in place
+/// of the content.
+fn append_once(mut old: Vec<u8>, content: &[u8]) -> Vec<u8> {
+    old.truncate(old.len() - old.iter().rev().take_while(|byte| **byte == 0).count());
+    if !content.is_empty() && !old.windows(content.len()).any(|window| window == content) {
+        old.extend_from_slice(content);
+    }
+    old
 }
 
 /// Returns the content; `None` if the only source failed, which is logged.
@@ -347,6 +362,23 @@ mod tests {
             ("-1", None),
         ] {
             assert_eq!(Mode::read(&yaml(text), &mut Reader::new()).map(|m| m.0), mode, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_boot_does_not_append_twice() {
+        for (old, expected) in [
+            ("a\n", "a\nnew\n"),
+            ("a\nnew\n", "a\nnew\n"),
+            ("a\nnew\nlater\n", "a\nnew\nlater\n"),
+            ("a\n\0\0\0\0", "a\nnew\n"),
+            ("", "new\n"),
+        ] {
+            let mut sandbox = Sandbox::new(r#"write_files: [{path: /f, append: true, content: "new\n"}]"#);
+            sandbox.is_repeat = true;
+            sandbox.sys.write("/f", old, WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file("/f").0, expected, "{old:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The events at which a network configuration is applied again: the datasource's defaults, the user's `updates:` and
 //! what the datasource supports. Pure.
 
-use config::{FindingKind, Findings, Node};
+use config::{Findings, Node};
 
 /// The only scope.
 const SCOPE: &str = "network";
@@ -50,18 +50,18 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
     let updates = updates.filter(|n| !n.is_falsy())?;
     let Some(scopes) = updates.as_map() else {
         let message = format!("expected a map of scopes, found {}", updates.kind());
-        findings.add(FindingKind::Invalid, &updates.at, "updates", message);
+        findings.invalid(&updates.at, "updates", message);
         return None;
     };
     for (scope, _) in scopes.iter().filter(|(scope, _)| scope.as_str() != Some(SCOPE)) {
         let key = format!("updates.{}", scope.scalar_text().unwrap_or_default());
-        findings.add(FindingKind::Unknown, &scope.at, key, "unknown scope, expected network; ignored");
+        findings.unknown(&scope.at, key, "unknown scope, expected network; ignored");
     }
     let scope = scopes.get(SCOPE)?;
     let key = format!("updates.{SCOPE}.when");
     let Some(words) = scope.get("when").and_then(Node::as_seq) else {
         let at = scope.get("when").unwrap_or(scope);
-        findings.add(FindingKind::Invalid, &at.at, key, "expected a list of events; ignored");
+        findings.invalid(&at.at, key, "expected a list of events; ignored");
         return None;
     };
     let mut events = Vec::new();
@@ -71,7 +71,7 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
             None => {
                 let wanted = "expected one of boot-new-instance boot boot-legacy hotplug; the list is ignored, \
                               and only a new instance is configured";
-                findings.add(FindingKind::Invalid, &word.at, format!("{key}[{i}]"), wanted);
+                findings.invalid(&word.at, format!("{key}[{i}]"), wanted);
                 return Some(Vec::new());
             }
         }

@@ -3,16 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::Random;
 use config::{Map, Node};
 use netconfig::Facts;
 use netconfig::parse::{self, FORMATS, Syntax};
+use scratch::Random;
 
 fn facts() -> Facts {
     Facts::from_pairs([("ens3", "52:54:00:00:00:01")])

@@ -7,11 +7,12 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Random, convert};
+use common::convert;
 use config::Node;
 use netconfig::Facts;
 use netconfig::model::{Link, LinkKind, Method, Model, Route};
 use netconfig::parse;
+use scratch::Random;
 
 fn v4(random: &mut Random) -> String {
     format!("10.{}.{}.{}", random.roll(3), random.roll(256), 1 + random.roll(254))

@@ -54,6 +54,29 @@ pub fn mutations(input: &[u8], count: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
+/// A sequence of numbers (xorshift), the same one in each run.
+pub struct Random(pub u64);
+
+impl Random {
+    /// Returns a number below `sides`.
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+
+    /// Returns true once in three times.
+    pub fn one_in_three(&mut self) -> bool {
+        self.roll(3) == 0
+    }
+
+    /// Returns one of the items.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.roll(items.len())]
+    }
+}
+
 /// Runs `work` on one thread per processor, and returns the results of all threads. Each thread walks the same sequence of
 /// items and does those for which [`Worker::is_mine`] returns true. Panics if a thread does.
 pub fn in_parallel<R: Send>(work: impl Fn(&mut Worker<'_>) -> R + Sync) -> Vec<R> {

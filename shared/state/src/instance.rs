@@ -368,7 +368,8 @@ fn read_cache(sys: &System, path: &str) -> Result<Box<Instance>> {
 
 /// Returns whether the cache is a pickle. Protocol 2 and later begin with 0x80 (PEP 307); protocols 0 and 1, which Python 2
 /// wrote, begin with the opcode of a class or a tuple. A JSON cache begins with another byte.
-fn is_pickle(sys: &System, layout: &Layout) -> bool {
+/// Returns whether Python's cloud-init set up the instance.
+pub(crate) fn is_pickle(sys: &System, layout: &Layout) -> bool {
     sys.read_head(layout.cache(), 1)
         .is_ok_and(|bytes| bytes.first().is_some_and(|byte| [0x80, b'c', b'('].contains(byte)))
 }

@@ -1,6 +1,8 @@
 //! instance-data.json: the metadata and the facts of this machine, redacted for all users and complete for root; and the
 //! cloud-id.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use system::{Result, System, WriteOptions};
 
@@ -233,7 +235,7 @@ fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) 
 
 /// Returns the paths of everything that only root may read, each as a list of keys.
 fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
-    let names: Vec<String> =
+    let names: BTreeSet<String> =
         SENSITIVE_KEYS.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();
     let mut found = Vec::new();
     let mut todo = vec![(Vec::new(), all)];

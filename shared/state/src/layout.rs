@@ -141,6 +141,8 @@ paths! {
     result = run(RESULT);
     /// The result on disk.
     stored_result = data(RESULT);
+    /// The directory with the names of the semaphores of this boot that are still to be confirmed.
+    unconfirmed = run("unconfirmed");
     /// The file that the last stage writes for an instance.
     boot_finished = instance("boot-finished");
     /// The file that the generator writes if cloud-init runs in this boot.

@@ -25,6 +25,7 @@ pub use network_format::NetworkFormat;
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;
 pub use semaphore::{
-    Frequency, Progress, acquire, has_run, mark_finished, mark_started, progress, release, unfinished,
+    Frequency, Progress, acquire, confirm, confirm_ended, has_run, is_network_due, mark_finished,
+    mark_network_due, mark_network_written, mark_started, progress, release, unfinished,
 };
 pub use status::{ACTIVITY_FILE, HOTPLUG, STAGES, StageStatus, Status};

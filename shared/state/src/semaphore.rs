@@ -1,13 +1,15 @@
 //! Semaphores make work run at most once: the file is written before the work begins, and remains if the work fails.
 //!
-//! Names, places and the first line are upstream's. While a module runs, the file has a second line, which is removed at the
-//! end. If it still exists at the next boot, the work was interrupted.
+//! Names, places and the first line are upstream's. The file has a second line until the result of the work is on the disk:
+//! the end of the work is recorded in /run, and [`confirm`] flushes the file systems before it removes the lines. A power
+//! failure loses /run, so that what the disk may have lost counts as interrupted at the next boot.
 
 use std::os::unix::ffi::OsStrExt;
 
-use system::{Result, System, WriteOptions};
+use system::{Result, System, WriteGroup, WriteOptions};
 
 use crate::Layout;
+use crate::instance::is_pickle;
 
 /// The frequency of a module or script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,15 +43,18 @@ impl Frequency {
     }
 }
 
-/// The second line of a semaphore while the work is under way.
+/// The second line of a semaphore until the work is confirmed.
 const STARTED: &str = "started\n";
+
+/// The file of an instance that exists until its network configuration is written.
+const NETWORK_IS_DUE: &str = "network-is-due";
 
 /// The progress of some work, by its semaphore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// There is no semaphore: the work is due.
     Due,
-    /// The work began and did not end, or its success was not recorded.
+    /// The work began and did not end, or an earlier boot did not confirm that its result is on the disk.
     Started,
     /// The work ended, successfully or not. A semaphore of Python's cloud-init, or one that cannot be read, counts as finished.
     Finished,
@@ -85,48 +90,135 @@ pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
     })
 }
 
-/// Writes the semaphore (`PID: TIME`), before the work begins. It is not synced: file systems keep the order of such
-/// changes, so no effect of the work survives a power cut without its semaphore. An empty semaphore counts as well.
+/// Returns the path of the record in /run that the work of a semaphore ended in this boot.
+fn end_record(layout: &Layout, semaphore: &str) -> String {
+    let name = semaphore.rsplit('/').next().unwrap_or_default();
+    format!("{}/{name}", layout.unconfirmed())
+}
+
+/// Records work that is complete, or that another boot shall do (see [`has_run`]).
 ///
 /// # Errors
-/// Fails if the file cannot be written: the work must not begin then.
+/// Fails if the semaphore cannot be written.
 pub fn acquire(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
-    let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
-    sys.write(path, first_line(sys), WriteOptions::default()).map(drop)
+    mark_started(sys, layout, name, frequency)?;
+    mark_finished(sys, layout, name, frequency)
 }
 
 /// Returns the progress of the work `name`.
 pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Progress {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Progress::Due };
-    match sys.read_head(path, 256) {
-        Ok(text) if text.ends_with(STARTED.as_bytes()) => Progress::Started,
+    match sys.read_head(&path, 256) {
+        Ok(text) if text.ends_with(STARTED.as_bytes()) || is_torn(sys, layout, &text) => {
+            if sys.exists(end_record(layout, &path)) { Progress::Finished } else { Progress::Started }
+        }
         // Perhaps under the older spelling, which this program never wrote.
         Err(e) if e.is_not_found() && !has_run(sys, layout, name, frequency) => Progress::Due,
         _ => Progress::Finished,
     }
 }
 
-/// Does the same as [`acquire`] for work whose end [`mark_finished`] records.
+/// Records that the network configuration of a new instance is to be written, so that a later stage or the next boot does it if
+/// this one is interrupted. In the group of the files that make the instance known, before these.
+///
+/// # Errors
+/// Fails if the file cannot be written.
+pub fn mark_network_due(files: &mut WriteGroup<'_>, layout: &Layout, id: &str) -> Result<()> {
+    files.system().remove(end_record(layout, NETWORK_IS_DUE))?;
+    let path = format!("{}/{NETWORK_IS_DUE}", layout.instance_dir(id));
+    // An empty file would not be flushed.
+    files.write(path, &b"due\n"[..], WriteOptions::default().durable())
+}
+
+/// Returns whether the network configuration of a new instance is still to be written.
+pub fn is_network_due(sys: &System, layout: &Layout, id: &str) -> bool {
+    sys.exists(format!("{}/{NETWORK_IS_DUE}", layout.instance_dir(id)))
+        && !sys.exists(end_record(layout, NETWORK_IS_DUE))
+}
+
+/// Records that the network configuration is written, until [`confirm`] does so on the disk.
+///
+/// # Errors
+/// Fails if it cannot be recorded.
+pub fn mark_network_written(sys: &System, layout: &Layout) -> Result<()> {
+    sys.write(end_record(layout, NETWORK_IS_DUE), "", WriteOptions::default()).map(drop)
+}
+
+/// Returns whether a semaphore lost its text in a power failure, which may have taken the work as well. Those of Python's
+/// cloud-init count as they are: it set up the machine, and must not do it again.
+fn is_torn(sys: &System, layout: &Layout, text: &[u8]) -> bool {
+    (text.is_empty() || text.contains(&0)) && !is_pickle(sys, layout)
+}
+
+/// Writes the semaphore (`PID: TIME`) before the work begins.
 ///
 /// # Errors
 /// Fails if the file cannot be written: the work must not begin then.
 pub fn mark_started(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
-    let text = first_line(sys) + STARTED;
+    let _ = sys.remove(end_record(layout, &path));
+    let text = format!("{}: {}\n{STARTED}", std::process::id(), sys.clock().wall().as_secs_f64());
     sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
-/// Records the end of the work that [`mark_started`] recorded. Needs no space on the disk.
+/// Records the end of the work that [`mark_started`] recorded, until [`confirm`] does so on the disk.
 ///
 /// # Errors
-/// Fails if the file cannot be changed.
+/// Fails if the end cannot be recorded.
 pub fn mark_finished(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
-    let text = sys.read_head(&path, 256)?;
-    match text.strip_suffix(STARTED.as_bytes()) {
+    let recorded = sys.write(end_record(layout, &path), "", WriteOptions::default());
+    if recorded.is_ok() || sys.is_dry_run() {
+        return recorded.map(drop);
+    }
+    sys.flush_file_systems(&layout.cloud(""))?;
+    write_end(sys, &path)
+}
+
+/// Removes the second line of a semaphore. Needs no space on the disk.
+fn write_end(sys: &System, path: &str) -> Result<()> {
+    match sys.read_head(path, 256)?.strip_suffix(STARTED.as_bytes()) {
         Some(rest) => sys.truncate_file(path, rest.len() as u64),
         None => Ok(()),
     }
+}
+
+/// Flushes the file systems and then confirms, in their semaphores, all work that ended in this boot.
+///
+/// # Errors
+/// Fails if the file systems cannot be flushed or a semaphore cannot be changed: the next boot repeats the work or reports it.
+pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
+    sys.flush_file_systems(&layout.cloud(""))?;
+    let mut failed = Ok(());
+    for name in sys.list(layout.unconfirmed())? {
+        let record = end_record(layout, &name);
+        let confirmed = match &*name {
+            NETWORK_IS_DUE => sys.remove(layout.instance(NETWORK_IS_DUE)).map(drop),
+            _ if name.ends_with(".once") => {
+                write_end(sys, &format!("{}/{name}", layout.machine_semaphores()))
+            }
+            _ => write_end(sys, &format!("{}/{name}", layout.instance_semaphores())),
+        };
+        let confirmed = match confirmed {
+            Err(e) if !e.is_not_found() => Err(e),
+            _ => sys.remove(record).map(drop),
+        };
+        failed = failed.and(confirmed);
+    }
+    failed
+}
+
+/// Does the same as [`confirm`] if any work ended in this boot, and flushes the semaphores as well. Called before the work is
+/// reported as done.
+///
+/// # Errors
+/// As for [`confirm`].
+pub fn confirm_ended(sys: &System, layout: &Layout) -> Result<()> {
+    if sys.list(layout.unconfirmed())?.is_empty() {
+        return Ok(());
+    }
+    confirm(sys, layout)?;
+    sys.flush_file_systems(&layout.cloud(""))
 }
 
 /// Returns the name (as in the file's name) and frequency of all work that began and did not end.
@@ -147,10 +239,6 @@ pub fn unfinished(sys: &System, layout: &Layout) -> Vec<(String, Frequency)> {
         }
     }
     found
-}
-
-fn first_line(sys: &System) -> String {
-    format!("{}: {}\n", std::process::id(), sys.clock().wall().as_secs_f64())
 }
 
 /// Removes a semaphore, so that the work runs again.
@@ -181,18 +269,32 @@ mod tests {
         let names = || unfinished(&sys, &layout).into_iter().map(|(n, f)| format!("{n} {}", f.as_str()));
         assert_eq!(names().collect::<Vec<_>>(), ["config_a_b once-per-instance", "c once"]);
         mark_finished(&sys, &layout, "config-a_b", Frequency::Instance).unwrap();
+        mark_finished(&sys, &layout, "c", Frequency::Once).unwrap();
         assert_eq!(at("config-a_b"), Progress::Finished);
+        assert_eq!(unfinished(&sys, &layout), []);
+        // What the disk has if the power fails now.
+        let lines = || sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap().lines().count();
+        assert_eq!(lines(), 2);
+        confirm_ended(&sys, &layout).unwrap();
         // As upstream writes it.
         let text = sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap();
-        assert!(
-            text.starts_with(&format!("{}: ", std::process::id())) && text.lines().count() == 1,
-            "{text}"
-        );
-        for (name, text) in [("python", "12: 1700000000.1\n"), ("empty", ""), ("config-old_name", "1: 2\n")] {
+        assert!(text.starts_with(&format!("{}: ", std::process::id())) && lines() == 1, "{text}");
+        assert!(sys.list(layout.unconfirmed()).unwrap().is_empty());
+        assert_eq!(at("config-a_b"), Progress::Finished);
+        let write = |name: &str, text: &str| {
             sys.write(layout.instance(&format!("sem/{name}")), text, WriteOptions::default()).unwrap();
-            assert_eq!(at(name), Progress::Finished, "{name}");
-            mark_finished(&sys, &layout, name, Frequency::Instance).ok();
+            progress(&sys, &layout, name, Frequency::Instance)
+        };
+        for (name, text) in
+            [("python", "12: 1700000000.1\n"), ("touched", "x"), ("config-old_name", "1: 2\n")]
+        {
+            assert_eq!(write(name, text), Progress::Finished, "{name}");
         }
+        for torn in ["", "\0\0\0"] {
+            assert_eq!(write("torn", torn), Progress::Started);
+        }
+        sys.write(layout.cache(), [0x80], WriteOptions::default()).unwrap();
+        assert_eq!(at("torn"), Progress::Finished, "a machine of Python's cloud-init");
         assert_eq!(at("config-old-name"), Progress::Finished);
         assert_eq!(progress(&sys, &layout, "x", Frequency::Always), Progress::Due);
     }

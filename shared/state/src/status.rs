@@ -236,16 +236,15 @@ fn link(sys: &System, layout: &Layout, name: &str) -> Result<()> {
 impl StageStatus {
     /// Adds the logged messages of level WARNING and above to the recoverable errors.
     pub fn record_messages(&mut self, messages: &[(Level, String)]) {
-        let was_empty = self.recoverable_errors.is_empty();
-        let mut seen = BTreeSet::new();
+        // A set, as there may be thousands of warnings.
+        let before = self
+            .recoverable_errors
+            .iter()
+            .flat_map(|(level, texts)| texts.iter().map(|t| (level.clone(), t.clone())));
+        let mut seen: BTreeSet<(String, String)> = before.collect();
         for (level, text) in messages {
-            // A set, as there may be thousands of warnings.
-            if !seen.insert((*level, text.as_str())) {
-                continue;
-            }
-            let texts = self.recoverable_errors.entry(level.name().to_string()).or_default();
-            if was_empty || !texts.contains(text) {
-                texts.push(text.clone());
+            if seen.insert((level.name().to_string(), text.clone())) {
+                self.recoverable_errors.entry(level.name().to_string()).or_default().push(text.clone());
             }
         }
     }

@@ -1,5 +1,8 @@
 //! Users and groups from /etc/passwd and /etc/group of the machine. NSS is not available to a static binary.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+
 use crate::{Error, Result, System};
 
 /// A line of passwd(5).
@@ -63,10 +66,9 @@ pub fn parse_group(text: &str) -> Vec<Group> {
         .collect()
 }
 
-/// Returns the lines whose first field is `name`, without parsing the others.
-fn named<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter(move |line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
-}
+/// The lines of files of accounts by path and name, because there may be thousands of users: each file with the metadata
+/// by which a changed one is recognized.
+pub(crate) type AccountFiles = BTreeMap<String, (Option<[i128; 5]>, BTreeMap<String, String>)>;
 
 impl System {
     /// Returns whether this process runs as root.
@@ -81,7 +83,7 @@ impl System {
 
     /// Returns the first user of that name in /etc/passwd.
     pub fn user(&self, name: &str) -> Option<User> {
-        named(&self.read_text("/etc/passwd").ok()?, name).find_map(|line| parse_passwd(line).pop())
+        parse_passwd(&self.account_line("/etc/passwd", name)?).pop()
     }
 
     /// Returns the groups of /etc/group; none if it cannot be read.
@@ -91,7 +93,24 @@ impl System {
 
     /// Returns the first group of that name in /etc/group.
     pub fn group(&self, name: &str) -> Option<Group> {
-        named(&self.read_text("/etc/group").ok()?, name).find_map(|line| parse_group(line).pop())
+        parse_group(&self.account_line("/etc/group", name)?).pop()
+    }
+
+    /// Returns the first line whose field before the first colon is `name`, of a file such as passwd(5) or shadow(5);
+    /// `None` also if the file cannot be read. The file is read again only if it has changed.
+    pub fn account_line(&self, path: &str, name: &str) -> Option<String> {
+        let meta = self.metadata(path).ok()?;
+        let (changed, nanoseconds) = (meta.ctime().into(), meta.ctime_nsec().into());
+        let stamp = [meta.dev().into(), meta.ino().into(), meta.size().into(), changed, nanoseconds];
+        let mut files = self.account_files.borrow_mut();
+        let (known, lines) = files.entry(path.to_string()).or_default();
+        if *known != Some(stamp) {
+            let text = self.read_text(path).ok()?;
+            let named = text.lines().rev().filter_map(|line| Some((line.split_once(':')?.0, line)));
+            *lines = named.map(|(name, line)| (name.to_string(), line.to_string())).collect();
+            *known = Some(stamp);
+        }
+        lines.get(name).cloned()
     }
 
     /// Returns the numbers of `user:group` in the syntax of chown(1). Empty, `-1` and `none` stand for an unchanged half.

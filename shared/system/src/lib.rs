@@ -52,6 +52,7 @@ mod entry;
 mod error;
 mod events;
 mod file;
+mod flush;
 mod http;
 mod ioctl;
 mod kernel;
@@ -61,6 +62,7 @@ pub mod libexec;
 mod link;
 mod link_events;
 mod log;
+mod mountinfo;
 mod netlink;
 mod notify;
 mod selinux;
@@ -106,6 +108,7 @@ pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};
 pub use log::{Level, Log, single_line};
+pub use mountinfo::{MountInfo, mounted_at};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};
 pub use plan_dir::PlanDir;
@@ -184,6 +187,7 @@ pub struct System {
     activities: activity::Activities,
     locked_service: http::LockedService,
     dmidecode: RefCell<dmi::Dmidecode>,
+    account_files: RefCell<account::AccountFiles>,
 }
 
 impl System {
@@ -206,6 +210,7 @@ impl System {
             activities: activity::Activities::default(),
             locked_service: http::LockedService::default(),
             dmidecode: RefCell::default(),
+            account_files: RefCell::default(),
         }
     }
 
@@ -237,6 +242,13 @@ impl System {
     /// Returns the effects so far, in order.
     pub fn effects(&self) -> Vec<Effect> {
         self.effects.borrow().iter().map(|noted| noted.effect.clone()).collect()
+    }
+
+    /// Logs the error of a result, with the caller's source file. Returns whether there is none.
+    #[track_caller]
+    pub fn log_error<T>(&self, level: Level, result: Result<T>) -> bool {
+        let file = std::panic::Location::caller().file();
+        result.inspect_err(|e| self.log.record(level, file, format_args!("{e}"))).is_ok()
     }
 
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {

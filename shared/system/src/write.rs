@@ -97,7 +97,8 @@ impl System {
             (Ok((temporary, file)), _) => {
                 // Before the rename: else a power failure could leave an empty file with the new name. The rename itself is
                 // not flushed: either file is complete.
-                let must_be_flushed = how.durable && content.iter().any(|piece| !piece.is_empty());
+                let must_be_flushed = (how.durable || self.replaces_data(path, old))
+                    && content.iter().any(|piece| !piece.is_empty());
                 Ok(Begun::Unnamed(UnnamedFile { resolved, temporary, file, must_be_flushed }.into()))
             }
             (Err(e), Some(old)) if must_write_in_place(&e) => {
@@ -134,6 +135,12 @@ impl System {
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
         self.record(how.effect(path, change));
         Ok(change)
+    }
+
+    /// Returns whether a power failure could lose both versions of a file that is not of this program: it replaces content.
+    fn replaces_data(&self, path: &Path, old: Option<&FileStat>) -> bool {
+        let is_own = ["/run", "/var/lib/cloud", "/var/log"].iter().any(|own| path.starts_with(own));
+        self.is_live() && !is_own && old.is_some_and(|old| old.st_size > 0)
     }
 
     fn is_unchanged(

@@ -1,5 +1,7 @@
 //! The variables of a template: instance data, with names that a template can spell.
 
+use std::collections::BTreeSet;
+
 use config::{Map, Node, Value};
 
 use crate::lexer::OPERATORS;
@@ -11,15 +13,14 @@ const BASE64_KEYS: &str = "base64-encoded-keys";
 /// counts more; each key with operators is also known with `_` for these; maps within lists stay as they are.
 pub fn variables(data: &Node) -> Map {
     let paths = data.get(BASE64_KEYS).and_then(Node::as_seq).unwrap_or_default();
-    let paths: Vec<String> =
-        paths.iter().filter_map(Node::as_str).map(|path| path.replace('-', "_")).collect();
+    let paths = paths.iter().filter_map(Node::as_str).map(|path| path.replace('-', "_")).collect();
     convert(data, "", &paths, true)
 }
 
 /// Returns instance data as `cloud-init query` shows them: as [`variables`] has them, without the names that are only for
 /// templates and without decoding.
 pub fn standardized(data: &Node) -> Map {
-    convert(data, "", &[], false)
+    convert(data, "", &BTreeSet::new(), false)
 }
 
 /// Returns the name by which a template can spell this one, if that is another.
@@ -29,7 +30,7 @@ pub fn alias(name: &str) -> Option<String> {
 }
 
 /// Returns the entries sorted by key, as upstream processes them.
-fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> Map {
+fn convert(node: &Node, path: &str, decoded: &BTreeSet<String>, with_aliases: bool) -> Map {
     let mut entries: Vec<_> = node.as_map().into_iter().flat_map(Map::iter).collect();
     sort::sort_by(&mut entries, |a, b| a.0.as_str().cmp(&b.0.as_str()));
     let mut found = Map::new();

@@ -7,10 +7,14 @@ use crate::value::{Val, ValueResult};
 /// The name of a function, its parameters, and what it returns.
 type Function = Row<fn(&mut Interpreter<'_>, Args) -> ValueResult<Val>>;
 
-pub const FUNCTIONS: &[Function] = &[
+const FUNCTIONS: &[Function] = &[
     ("namespace", "*", |run, args| {
-        let entries = run.entries(args)?.into_iter().map(|(key, value)| Ok((key, value.deep_copy()?)));
-        Val::map(entries.collect::<ValueResult<Vec<_>>>()?, true)
+        let mut entries = run.entries(args)?;
+        for (_, value) in &mut entries {
+            run.charge_copy(value)?;
+            *value = value.deep_copy()?;
+        }
+        run.map(entries, true)
     }),
     ("range", "start stop step", range),
 ];
@@ -32,8 +36,8 @@ fn range(run: &mut Interpreter<'_>, [a, b, step]: Args) -> ValueResult<Val> {
     if count > MAX_RANGE {
         return Err(format!("'range' of more than {MAX_RANGE} numbers"));
     }
-    let items = steps(from, to, step).map(Val::Int).collect();
-    run.list(items)
+    run.charge_items(usize::try_from(count).unwrap_or(0) + 1)?;
+    Val::list(steps(from, to, step).map(Val::Int).collect())
 }
 
 /// Returns the numbers from `from` up or down to `to`.
@@ -43,12 +47,18 @@ pub fn steps(from: i128, to: i128, step: i128) -> impl Iterator<Item = i128> {
 }
 
 impl Interpreter<'_> {
+    pub fn function(&mut self, name: &str, args: CallArgs) -> ValueResult<Val> {
+        let (call, args) = self.bound(&[FUNCTIONS], "function", name, args)?;
+        call(self, args)
+    }
+
     /// Returns the entries of maps, and those of named arguments.
     pub fn entries(&mut self, args: Args) -> ValueResult<Vec<(Val, Val)>> {
         let args = CallArgs::from(args);
         let mut entries = Vec::new();
         for value in args.values {
             let Val::Map(map) = &value else { return Err(value.operand_error("expected a map, found")) };
+            self.charge_items(map.entries.borrow().len() * 2)?;
             entries.extend(map.entries.borrow().iter().cloned());
         }
         entries.extend(args.named.into_iter().map(|(name, value)| (Val::Str(name), value)));

@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::args::{Arg, Args, CallArgs, Row, find, text};
+use crate::args::{Arg, Args, CallArgs, Row, text};
 use crate::eval::Interpreter;
-use crate::format::pad;
 use crate::value::{Dict, Seq, Val, ValueResult};
 
 /// The name of a method, its parameters, and what it returns.
@@ -12,32 +11,26 @@ type Method<T> = Row<fn(&mut Interpreter<'_>, &T, Args) -> ValueResult<Val>>;
 
 const TEXT: &[Method<str>] = &[
     ("endswith", "!", |run, text, args| run.any_part(args, |part| text.ends_with(part))),
-    ("format", "*", |run, text, [values, named, _]| {
-        let text = run.str_format(text, &values.or(Val::None), &named.or(Val::None))?;
-        run.text(text)
-    }),
     ("isdigit", "", |_, text, _| Ok(Val::Bool(!text.is_empty() && text.chars().all(char::is_numeric)))),
     ("join", "!", |run, between, [items, ..]| {
         let items = run.items(&items.or(Val::None))?;
         run.joined(&items, between, |_, item| Ok(text(item)?.clone()))
     }),
-    ("lower", "", |run, text, _| run.text(text.to_lowercase())),
-    ("lstrip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, true, false)?.into())),
+    ("lower", "", |run, text, _| run.case_changed(text, str::to_lowercase)),
+    ("lstrip", "chars", |run, text, [chars, ..]| run.stripped(text, &chars, true, false)),
     ("replace", "old new count", |run, text, [old, new, count]| {
         run.replaced(text, old.text()?, new.text()?, &count)
     }),
     ("rsplit", "sep maxsplit", |run, text, args| run.split(text, args, true)),
-    ("rstrip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, false, true)?.into())),
+    ("rstrip", "chars", |run, text, [chars, ..]| run.stripped(text, &chars, false, true)),
     ("split", "sep maxsplit", |run, text, args| run.split(text, args, false)),
-    ("splitlines", "", |run, text, _| run.text_parts(text, text.lines().collect())),
-    ("startswith", "!", |run, text, args| run.any_part(args, |part| text.starts_with(part))),
-    ("strip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, true, true)?.into())),
-    ("upper", "", |run, text, _| run.text(text.to_uppercase())),
-    ("zfill", "!", |run, text, [width, ..]| {
-        let width = width.size(0)?;
-        run.charge_memory(width)?;
-        run.text(pad(text, width, '0', '='))
+    ("splitlines", "", |run, text, _| {
+        run.charge_parts(text, text.lines().count())?;
+        Val::list(text.lines().map(Val::text).collect())
     }),
+    ("startswith", "!", |run, text, args| run.any_part(args, |part| text.starts_with(part))),
+    ("strip", "chars", |run, text, [chars, ..]| run.stripped(text, &chars, true, true)),
+    ("upper", "", |run, text, _| run.case_changed(text, str::to_uppercase)),
 ];
 
 const LIST: &[Method<Seq>] = &[
@@ -58,26 +51,27 @@ const LIST: &[Method<Seq>] = &[
 ];
 
 const MAP: &[Method<Dict>] = &[
-    ("get", "key default", |_, map, [key, default, _]| {
-        let found = key.0.and_then(|key| map.get(&key));
-        Ok(found.unwrap_or(default.or(Val::None)))
+    ("get", "key default", |run, map, [key, default, _]| {
+        let key = key.or(Val::None);
+        run.charge_search(map, &key)?;
+        Ok(map.get(&key).unwrap_or(default.or(Val::None)))
     }),
     ("items", "", |run, map, _| run.map_items(map)),
     ("keys", "", |run, map, _| {
-        let keys = map.entries.borrow().iter().map(|(key, _)| key.clone()).collect();
-        run.list(keys)
+        run.charge_items(map.entries.borrow().len())?;
+        Val::list(map.entries.borrow().iter().map(|(key, _)| key.clone()).collect())
     }),
     ("update", "*", |run, map, args| {
         for (key, value) in run.entries(args)? {
-            run.consume_fuel(map.entries.borrow().len())?;
+            run.charge_search(map, &key)?;
             run.charge_copy(&value)?;
             map.insert(key, &value)?;
         }
         Ok(Val::None)
     }),
     ("values", "", |run, map, _| {
-        let values = map.entries.borrow().iter().map(|(_, value)| value.clone()).collect();
-        run.list(values)
+        run.charge_items(map.entries.borrow().len())?;
+        Val::list(map.entries.borrow().iter().map(|(_, value)| value.clone()).collect())
     }),
 ];
 
@@ -89,7 +83,6 @@ impl Interpreter<'_> {
             Val::Map(map) => map.entries.borrow().len(),
             _ => 0,
         })?;
-        self.charge_args(&args)?;
         match of {
             Val::Str(text) => self.call_row(TEXT, "method of strings", text, name, args),
             Val::Seq(list) => self.call_row(LIST, "method of lists", list, name, args),
@@ -110,8 +103,8 @@ impl Interpreter<'_> {
         name: &str,
         args: CallArgs,
     ) -> ValueResult<Val> {
-        let (_, parameters, call) = find(&[table], kind, name)?;
-        call(self, of, args.bind(parameters)?)
+        let (call, args) = self.bound(&[table], kind, name, args)?;
+        call(self, of, args)
     }
 
     pub fn map_items(&mut self, map: &Dict) -> ValueResult<Val> {
@@ -130,41 +123,61 @@ impl Interpreter<'_> {
     ) -> ValueResult<Val> {
         let mut out = String::new();
         for (i, item) in items.iter().enumerate() {
-            if i > 0 {
-                out.push_str(between);
-            }
-            out.push_str(&text(self, item)?);
-            self.charge_memory(between.len())?;
+            let text = text(self, item)?;
+            self.charge_memory(between.len() + text.len())?;
+            out.push_str(if i > 0 { between } else { "" });
+            out.push_str(&text);
         }
-        self.text(out)
+        Ok(Val::Str(out.into()))
     }
 
     pub fn replaced(&mut self, text: &str, old: &str, new: &str, count: &Arg) -> ValueResult<Val> {
         let count = if count.some().is_none() { usize::MAX } else { count.max()? };
         let times = text.matches(old).count().min(count);
-        self.charge_memory(text.len() + times.saturating_mul(new.len()))?;
-        Ok(Val::Str(text.replacen(old, new, count).into()))
+        let bytes = times.saturating_mul(new.len()).saturating_add(text.len());
+        self.text(bytes, || text.replacen(old, new, count))
     }
 
     fn split(&mut self, text: &str, [between, most, _]: Args, from_end: bool) -> ValueResult<Val> {
         let most = most.max()?;
         let many = most.saturating_add(1);
-        let mut parts: Vec<&str> = match between.some_text()? {
+        let between = between.some_text()?;
+        let count = match between {
             Some("") => return Err("'split' by an empty string".into()),
-            Some(between) if from_end => text.rsplitn(many, between).collect(),
-            Some(between) => text.splitn(many, between).collect(),
+            Some(between) => text.matches(between).count().min(most),
             None if most < usize::MAX => return Err("'split' with a limit needs a separator".into()),
-            None => text.split_whitespace().collect(),
+            None => text.split_whitespace().count(),
         };
-        if from_end && between.some().is_some() {
+        self.charge_parts(text, count)?;
+        let mut parts: Vec<Val> = match between {
+            Some(between) if from_end => text.rsplitn(many, between).map(Val::text).collect(),
+            Some(between) => text.splitn(many, between).map(Val::text).collect(),
+            None => text.split_whitespace().map(Val::text).collect(),
+        };
+        if from_end && between.is_some() {
             parts.reverse();
         }
-        self.text_parts(text, parts)
+        Val::list(parts)
     }
 
-    fn text_parts(&mut self, text: &str, parts: Vec<&str>) -> ValueResult<Val> {
-        self.charge_memory(text.len() + parts.len() * 32)?;
-        self.list(parts.into_iter().map(Val::text).collect())
+    /// Charges for the parts of a string that is separated in this many places.
+    pub fn charge_parts(&mut self, text: &str, places: usize) -> ValueResult<()> {
+        self.charge_memory(text.len())?;
+        self.charge_items((places + 1).saturating_mul(2))
+    }
+
+    /// Returns a string in another case; a letter may become three.
+    pub fn case_changed(&mut self, text: &str, change: fn(&str) -> String) -> ValueResult<Val> {
+        self.text(text.len().saturating_mul(3), || change(text))
+    }
+
+    pub fn stripped(&mut self, text: &str, chars: &Arg, start: bool, end: bool) -> ValueResult<Val> {
+        let set = chars.some_text()?;
+        self.consume_fuel(text.len().saturating_mul(set.map_or(1, str::len)) / 16)?;
+        let goes = |c: char| set.map_or(c.is_whitespace(), |set| set.contains(c));
+        let text = if start { text.trim_start_matches(goes) } else { text };
+        let text = if end { text.trim_end_matches(goes) } else { text };
+        self.text(text.len(), || text.into())
     }
 
     /// Returns whether a condition is true for a string or for one of several.
@@ -180,11 +193,4 @@ impl Interpreter<'_> {
         }
         Ok(Val::Bool(false))
     }
-}
-
-pub fn stripped<'t>(text: &'t str, chars: &Arg, start: bool, end: bool) -> ValueResult<&'t str> {
-    let set = chars.some_text()?;
-    let goes = |c: char| set.map_or(c.is_whitespace(), |set| set.contains(c));
-    let text = if start { text.trim_start_matches(goes) } else { text };
-    Ok(if end { text.trim_end_matches(goes) } else { text })
 }

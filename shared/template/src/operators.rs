@@ -59,26 +59,20 @@ impl Interpreter<'_> {
                 Err(format!("'{a}-{b}' subtracts from an undefined variable; did you mean '{a}_{b}'?"))
             }
             ("~", ..) => {
-                let text = [&*self.text_of(a)?, &*self.text_of(b)?].concat();
-                self.text(text)
+                let (a, b) = (self.text_of(a)?, self.text_of(b)?);
+                self.concat(&a, &b)
             }
-            ("%", Val::Str(text), _) => {
-                let text = self.printf(text, b)?;
-                self.text(text)
-            }
+            ("%", Val::Str(text), _) => self.printf(text, b),
             (_, Val::Undefined(name), _) | (_, _, Val::Undefined(name)) => Err(undefined_error(name)),
-            ("+", Val::Str(a), Val::Str(b)) => {
-                let text = [&**a, &**b].concat();
-                self.text(text)
-            }
+            ("+", Val::Str(a), Val::Str(b)) => self.concat(a, b),
             ("+", Val::Seq(x), Val::Seq(y)) if x.tuple == y.tuple => {
-                let items = [&**x.items.borrow(), &**y.items.borrow()].concat();
-                self.seq(items, x.tuple)
+                let (a, b) = (x.items.borrow(), y.items.borrow());
+                self.charge_items(a.len() + b.len())?;
+                Val::seq([&**a, &**b].concat(), x.tuple)
             }
             ("*", Val::Str(text), times) | ("*", times, Val::Str(text)) => {
                 let times = usize::try_from(int(times)?.max(0)).map_err(|_| TOO_LARGE)?;
-                self.charge_memory(text.len().saturating_mul(times))?;
-                Ok(Val::Str(text.repeat(times).into()))
+                self.text(text.len().saturating_mul(times), || text.repeat(times))
             }
             _ => match (a.number(), b.number()) {
                 (Some(Number::Int(a)), Some(Number::Int(b))) => integer_op(sign, a, b),
@@ -89,7 +83,8 @@ impl Interpreter<'_> {
     }
 
     pub fn compare(&mut self, sign: &str, left: &Val, right: &Val) -> ValueResult<bool> {
-        self.charge_walk(left)?;
+        let steps = self.charge_comparison(left)?;
+        self.consume_fuel(steps)?;
         Ok(match sign {
             "==" => left == right,
             "!=" => left != right,
@@ -111,12 +106,12 @@ impl Interpreter<'_> {
             (Val::Str(_), other) => Err(other.operand_error("'in' a string of")),
             (Val::Seq(seq), _) => {
                 let items = seq.items.borrow();
-                let each = self.charge_walk(value)?;
+                let each = self.charge_comparison(value)?;
                 self.consume_fuel(items.len().saturating_mul(each))?;
                 Ok(items.contains(value))
             }
             (Val::Map(map), _) => {
-                self.consume_fuel(map.entries.borrow().len())?;
+                self.charge_search(map, value)?;
                 Ok(map.get(value).is_some())
             }
             (Val::Undefined(_), _) => Ok(false),
@@ -129,8 +124,9 @@ impl Interpreter<'_> {
         let found = match of {
             Val::Undefined(of) => return Err(undefined_error(of)),
             Val::Map(map) => {
-                self.consume_fuel(map.entries.borrow().len() / 4)?;
-                map.get(&Val::Str(name.clone()))
+                let key = Val::Str(name.clone());
+                self.charge_search(map, &key)?;
+                map.get(&key)
             }
             Val::Loop(items, at) => loop_attribute(items, *at, name),
             _ => None,
@@ -143,12 +139,13 @@ impl Interpreter<'_> {
         if let Val::Str(name) = key {
             return self.attribute(of, name);
         }
+        self.consume_fuel(1)?;
         let shown = if key.depth() == 0 { self.text_of(key)? } else { "key".into() };
         let place = |length: usize| resolve_index(int(key).ok()?, length);
         let found = match of {
             Val::Undefined(of) => return Err(undefined_error(of)),
             Val::Map(map) => {
-                self.consume_fuel(map.entries.borrow().len() / 4)?;
+                self.charge_search(map, key)?;
                 map.get(key)
             }
             Val::Seq(seq) => {
@@ -167,8 +164,7 @@ impl Interpreter<'_> {
 
     pub fn slice(&mut self, of: &Val, bounds: [Option<i128>; 3]) -> ValueResult<Val> {
         let items = match of {
-            Val::Seq(seq) => seq.items.borrow().clone(),
-            Val::Str(_) => self.items(of)?,
+            Val::Seq(_) | Val::Str(_) => self.items(of)?,
             // Jinja looks for a key first, and a slice cannot be one.
             Val::Undefined(name) => return Err(undefined_error(name)),
             _ => return Ok(Val::Undefined(None)),
@@ -190,11 +186,7 @@ impl Interpreter<'_> {
         let found: Vec<Val> = places.filter_map(|at| items.get(usize::try_from(at).ok()?).cloned()).collect();
         match of {
             Val::Seq(seq) => self.seq(found, seq.tuple),
-            _ => {
-                self.charge_items(found.len())?;
-                let text = found.iter().map(Val::to_text).collect();
-                self.text(text)
-            }
+            _ => self.text(found.len() * 4, || found.iter().map(Val::to_text).collect()),
         }
     }
 }

@@ -14,6 +14,9 @@ pub const MAX_NESTING: u16 = 60;
 /// The prefix that upstream prints for an undefined variable; users search their files for it.
 pub const MISSING_JINJA_PREFIX: &str = "CI_MISSING_JINJA_VAR/";
 
+/// The maximum number of values that variables are converted to; aliases share what they name, and the copies do not.
+pub const MAX_VALUES: usize = 1_000_000;
+
 pub const TOO_LARGE: &str = "a number that is too large";
 
 #[derive(Clone)]
@@ -134,8 +137,10 @@ impl Val {
         Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(entries), depth, namespace })))
     }
 
-    pub fn from_node(node: &Node) -> ValueResult<Val> {
+    /// Converts a variable; fails if that takes more than `left` values, and subtracts them.
+    pub fn from_node(node: &Node, left: &mut usize) -> ValueResult<Val> {
         use config::Value;
+        *left = left.checked_sub(1).ok_or("a variable that is too large")?;
         Ok(match &node.value {
             Value::Null => Val::None,
             Value::Bool(b) => Val::Bool(*b),
@@ -143,12 +148,15 @@ impl Val {
             Value::Float(f) => Val::Float(*f),
             Value::Str(text) => Val::text(text),
             Value::Bytes(bytes) => Val::text(&String::from_utf8_lossy(bytes)),
-            Value::Seq(items) => Val::list(items.iter().map(Val::from_node).collect::<ValueResult<_>>()?)?,
+            Value::Seq(items) => {
+                Val::list(items.iter().map(|item| Val::from_node(item, left)).collect::<ValueResult<_>>()?)?
+            }
             Value::Set(map) => {
-                Val::list(map.iter().map(|(key, _)| Val::from_node(key)).collect::<ValueResult<_>>()?)?
+                Val::list(map.iter().map(|(key, _)| Val::from_node(key, left)).collect::<ValueResult<_>>()?)?
             }
             Value::Map(map) => {
-                let entries = map.iter().map(|(k, v)| Ok((Val::from_node(k)?, Val::from_node(v)?)));
+                let entries =
+                    map.iter().map(|(k, v)| Ok((Val::from_node(k, left)?, Val::from_node(v, left)?)));
                 Val::map_of_unique(entries.collect::<ValueResult<_>>()?, false)?
             }
         })
@@ -163,7 +171,8 @@ impl Val {
     }
 
     /// Returns whether a walk over the value takes less than `left` steps, and subtracts them. Shared values count each time.
-    pub fn fits_budget(&self, left: &mut usize) -> bool {
+    /// If the value is compared, each key of a map is searched for in another map.
+    pub fn fits_budget(&self, left: &mut usize, compared: bool) -> bool {
         let own = match self {
             Val::Str(text) => text.len() / 8 + 1,
             _ => 1,
@@ -171,13 +180,44 @@ impl Val {
         *left = left.saturating_sub(own);
         *left > 0
             && match self {
-                Val::Seq(seq) => seq.items.borrow().iter().all(|item| item.fits_budget(left)),
+                Val::Seq(seq) => seq.items.borrow().iter().all(|item| item.fits_budget(left, compared)),
                 Val::Map(map) => {
                     let entries = map.entries.borrow();
-                    entries.iter().all(|(key, value)| key.fits_budget(left) && value.fits_budget(left))
+                    let before = *left;
+                    let fits = entries.iter().all(|(key, _)| key.fits_budget(left, compared));
+                    let searches =
+                        if compared { (before - *left).saturating_mul(entries.len()) / 16 } else { 0 };
+                    *left = left.saturating_sub(searches);
+                    fits && entries.iter().all(|(_, value)| value.fits_budget(left, compared))
                 }
-                _ => true,
+                _ => *left > 0,
             }
+    }
+
+    /// Returns the most bytes that the value takes as Python's `repr` or as JSON with this indentation.
+    pub fn max_written_len(&self, indent: usize, level: usize) -> usize {
+        let place = indent.saturating_mul(level + 1).saturating_add(4);
+        match self {
+            Val::Str(text) => {
+                let is_plain = |c| matches!(c, ' '..='~') && !"'\"\\<>&".contains(c);
+                text.chars().map(|c| if is_plain(c) { 1 } else { 12 }).sum::<usize>() + 2
+            }
+            Val::Undefined(Some(name)) => MISSING_JINJA_PREFIX.len() + name.len(),
+            Val::Int(n) => n.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 2,
+            Val::Seq(seq) => {
+                let items = seq.items.borrow();
+                let lengths = items.iter().flat_map(|item| [item.max_written_len(indent, level + 1), place]);
+                lengths.fold(place, usize::saturating_add)
+            }
+            Val::Map(map) => {
+                let entries = map.entries.borrow();
+                let lengths = entries.iter().flat_map(|(key, value)| {
+                    [key.max_written_len(0, 0), value.max_written_len(indent, level + 1), place]
+                });
+                lengths.fold(place.saturating_add("<Namespace >".len()), usize::saturating_add)
+            }
+            _ => 64,
+        }
     }
 
     /// Returns a copy that shares no mutable container with this value.

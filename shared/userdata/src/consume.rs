@@ -129,19 +129,14 @@ fn consume_source(
         counts.boothooks,
         counts.skipped
     );
+    *match source {
+        Source::User => &mut consumed.user,
+        Source::Vendor => &mut consumed.vendor,
+        Source::Vendor2 => &mut consumed.vendor2,
+    } = counts;
     match source {
-        Source::User => {
-            consumed.user = counts;
-            *user_config = config;
-        }
-        Source::Vendor => {
-            consumed.vendor = counts;
-            consumed.configs.push(config);
-        }
-        Source::Vendor2 => {
-            consumed.vendor2 = counts;
-            consumed.configs.push(config);
-        }
+        Source::User => *user_config = config,
+        Source::Vendor | Source::Vendor2 => consumed.configs.push(config),
     }
     ControlFlow::Continue(())
 }

@@ -340,7 +340,7 @@ impl<'a> Handler<'a> {
             inner.set_content_type(detect::SCRIPT);
             return self.handle_part(&inner);
         }
-        if self.part_handlers.has_unknown_types() {
+        if self.part_handlers.has_unknown_types {
             let (source, name) = (self.source.name(), sanitized(&part.filename));
             let kind = sanitized(content_type);
             info!(
@@ -367,7 +367,7 @@ impl<'a> Handler<'a> {
         for e in self.part_handlers.finish(self.sys, self.context) {
             warning!(self.sys, "{}: {e}", self.source.name());
         }
-        let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
+        let path = format!("{}/{}", self.dirs.instance, self.source.config_file());
         if [detect::CLOUD_CONFIG, detect::JSON_PATCH].iter().all(|kind| self.part_handlers.handles(kind)) {
             // The custom handlers write the file. If they did not, an empty one is written, so that readers always find
             // a file.
@@ -419,14 +419,6 @@ impl<'a> Handler<'a> {
             text.push_str(&format!("# Cloud-config part ignored SCHEMA_ERROR: {name}\n"));
         }
         text
-    }
-}
-
-fn config_file(source: Source) -> &'static str {
-    match source {
-        Source::User => "cloud-config.txt",
-        Source::Vendor => "vendor-cloud-config.txt",
-        Source::Vendor2 => "vendor2-cloud-config.txt",
     }
 }
 

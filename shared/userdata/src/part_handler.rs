@@ -55,7 +55,7 @@ pub struct PartHandlers {
     /// The number of the next handler's file.
     number: usize,
     /// Whether a handler was loaded in a dry run, which cannot ask it for its types.
-    has_unknown_types: bool,
+    pub has_unknown_types: bool,
 }
 
 impl PartHandlers {
@@ -95,9 +95,7 @@ impl PartHandlers {
         let path = format!("{}/handlers/{name}{}", dirs.instance, if python { ".py" } else { "" });
         // Python's messages keep their line numbers; a program must begin with `#!`.
         let (content, mode) = if python { (&part.payload[..], 0o600) } else { (body, 0o700) };
-        if python && sys.which("python3").is_none() {
-            return Err(Error::new("python3 is not installed"));
-        }
+        python_for(sys, &path)?;
         sys.write(&path, content, WriteOptions::mode(mode))?;
         self.load(sys, dirs, path, context)?;
         self.number += 1;
@@ -110,13 +108,7 @@ impl PartHandlers {
         if self.found.len() >= MAX_HANDLERS {
             return Err(Error::new(format!("more than {MAX_HANDLERS} part handlers")));
         }
-        let python = match (path.ends_with(".py"), sys.which("python3")) {
-            (false, _) => None,
-            (true, Some(python)) => Some(python),
-            (true, None) => {
-                return Err(Error::new("python3 is not installed"));
-            }
-        };
+        let python = python_for(sys, &path)?;
         let folders =
             [&dirs.instance, &dirs.cloud].map(|dir| format!("{}/handlers", dir.trim_end_matches('/')));
         let mut handler =
@@ -171,11 +163,6 @@ impl PartHandlers {
         }
         self.found.push(handler);
         Ok(())
-    }
-
-    /// Returns whether the types of a handler are unknown because this is a dry run.
-    pub fn has_unknown_types(&self) -> bool {
-        self.has_unknown_types
     }
 
     /// Returns whether a custom handler handles parts of this type.
@@ -314,6 +301,14 @@ fn call(kind: &str, part: Option<(&str, &[u8])>, mut headers: Value) -> Value {
     }
     let filename = part.map(|(name, _)| name);
     json!({"type": kind, "filename": filename, "payload": payload, "text": kind.starts_with("text/"), "headers": headers})
+}
+
+/// Returns the program that runs a handler; `None` if it is a program itself. Fails if python3 is not installed.
+fn python_for(sys: &System, path: &str) -> Result<Option<String>> {
+    if !path.ends_with(".py") {
+        return Ok(None);
+    }
+    sys.which("python3").map(Some).ok_or_else(|| Error::new("python3 is not installed"))
 }
 
 /// Strips the header line of a handler.

@@ -25,22 +25,29 @@ impl Source {
     /// All sources, in the order in which they are handled.
     pub const ALL: [Source; 3] = [Source::User, Source::Vendor, Source::Vendor2];
 
+    /// Returns the name that files and messages use, the configuration key that controls the source, and the file of the
+    /// merged cloud-config.
+    fn row(self) -> (&'static str, Option<&'static str>, &'static str) {
+        match self {
+            Source::User => ("user-data", None, "cloud-config.txt"),
+            Source::Vendor => ("vendor-data", Some("vendor_data"), "vendor-cloud-config.txt"),
+            Source::Vendor2 => ("vendor-data2", Some("vendor_data2"), "vendor2-cloud-config.txt"),
+        }
+    }
+
     /// Returns the name that files and messages use.
     pub fn name(self) -> &'static str {
-        match self {
-            Source::User => "user-data",
-            Source::Vendor => "vendor-data",
-            Source::Vendor2 => "vendor-data2",
-        }
+        self.row().0
     }
 
     /// Returns the configuration key that controls the source.
     pub(crate) fn config_key(self) -> Option<&'static str> {
-        match self {
-            Source::User => None,
-            Source::Vendor => Some("vendor_data"),
-            Source::Vendor2 => Some("vendor_data2"),
-        }
+        self.row().1
+    }
+
+    /// Returns the name of the file of the merged cloud-config.
+    pub(crate) fn config_file(self) -> &'static str {
+        self.row().2
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use config::{Map, Node, Value};
 
 use crate::arguments::CloudId;
+use crate::exit_code;
 use crate::machine::Machine;
 use crate::status::{self, State};
 
@@ -15,33 +16,30 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
     match status::Report::read(machine).state {
         State::Disabled => {
             println!("disabled");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
         State::NotStarted => {
             println!("not started");
-            return ExitCode::from(3);
+            ExitCode::from(3)
         }
-        State::Running | State::Done => {}
+        State::Running | State::Done => exit_code("Error:\n", print_id(machine, args)),
     }
+}
+
+fn print_id(machine: &Machine, args: &CloudId) -> Result<(), String> {
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.instance_data());
     let (file_sys, file_path) = machine.resolve(&path);
-    let data = match Machine::read_json(&file_sys, &file_path) {
-        Ok(data) if data.as_map().is_some() => data,
-        Ok(other) => {
-            eprintln!("Error:\nFile '{path}': expected a map, found {}", other.kind());
-            return ExitCode::FAILURE;
+    let data = Machine::read_json(&file_sys, &file_path).map_err(|e| match e.is_not_found() {
+        true => {
+            format!(
+                "File not found '{path}'. Provide a path to instance data json file using --instance-data"
+            )
         }
-        Err(e) if e.is_not_found() => {
-            eprintln!(
-                "Error:\nFile not found '{path}'. Provide a path to instance data json file using --instance-data"
-            );
-            return ExitCode::FAILURE;
-        }
-        Err(e) => {
-            eprintln!("Error:\nFile '{path}' is not valid json. {e}");
-            return ExitCode::FAILURE;
-        }
-    };
+        false => format!("File '{path}' is not valid json. {e}"),
+    })?;
+    if data.as_map().is_none() {
+        return Err(format!("File '{path}': expected a map, found {}", data.kind()));
+    }
     let v1 = data.get("v1").and_then(Node::as_map).cloned().unwrap_or_default();
     // A missing key is unknown, but a key may be null.
     let text = |key: &str| v1.get(key).map_or(Some(UNKNOWN), Node::as_str);
@@ -58,5 +56,5 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
     } else {
         println!("{id}");
     }
-    ExitCode::SUCCESS
+    Ok(())
 }

@@ -35,17 +35,11 @@ pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCod
     let parts = read.and_then(|blob| {
         parts(machine, &blob, file, true).ok_or_else(|| format!("{file}: includes are not fetched"))
     });
-    match parts {
-        Ok(parts) => {
-            let merged = merge_parts(&parts);
-            let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
-            print_origins(machine, &merged, &inputs, key)
-        }
-        Err(e) => {
-            system::error!(machine.sys, "{e}");
-            ExitCode::FAILURE
-        }
-    }
+    machine.exit_code(parts.map(|parts| {
+        let merged = merge_parts(&parts);
+        let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
+        print_origins(machine, &merged, &inputs, key)
+    }))
 }
 
 fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: Option<&str>) -> ExitCode {

@@ -1,6 +1,9 @@
-//! A finding of `doctor` or `state check`: the place, the problem, and what to do about it.
+//! The findings of `doctor` and `state check`: the place, the problem, and what to do about it.
 
 use serde_json::{Value, json};
+use system::Result;
+
+use crate::state_files::Repair;
 
 /// The severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +27,6 @@ impl Severity {
 }
 
 /// One finding. None of its strings contains a value of the configuration, which may be secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,
     /// A path, a part with line and key, a stage.
@@ -32,27 +34,14 @@ pub struct Finding {
     pub problem: String,
     /// The remedy; may be empty.
     pub remedy: String,
+    /// A repair that loses nothing.
+    pub repair: Option<Repair>,
 }
 
 impl Finding {
-    pub fn new(severity: Severity, place: impl Into<String>, problem: impl Into<String>) -> Finding {
-        Finding { severity, place: place.into(), problem: problem.into(), remedy: String::new() }
-    }
-
-    pub fn error(place: impl Into<String>, problem: impl Into<String>) -> Finding {
-        Finding::new(Severity::Error, place, problem)
-    }
-
-    pub fn warning(place: impl Into<String>, problem: impl Into<String>) -> Finding {
-        Finding::new(Severity::Warning, place, problem)
-    }
-
-    pub fn note(place: impl Into<String>, problem: impl Into<String>) -> Finding {
-        Finding::new(Severity::Note, place, problem)
-    }
-
-    pub fn remedy(self, remedy: impl Into<String>) -> Finding {
-        Finding { remedy: remedy.into(), ..self }
+    /// Returns whether it is an error or a warning.
+    pub fn is_problem(&self) -> bool {
+        self.severity != Severity::Note
     }
 
     pub fn json(&self) -> Value {
@@ -73,9 +62,64 @@ impl Finding {
     }
 }
 
-/// Returns whether a finding is an error or a warning.
-pub fn has_problem<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> bool {
-    findings.into_iter().any(|finding| finding.severity != Severity::Note)
+/// The findings so far.
+#[derive(Default)]
+pub struct Findings {
+    pub all: Vec<Finding>,
+    /// Files and facts that could not be read, with the reason.
+    pub unread: Vec<String>,
+}
+
+impl Findings {
+    /// Adds a finding and returns it. One with the same place and problem is kept instead.
+    pub fn add(
+        &mut self,
+        severity: Severity,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> &mut Finding {
+        let (place, problem) = (place.into(), problem.into());
+        let known = self.all.iter().position(|other| other.place == place && other.problem == problem);
+        let at = known.unwrap_or(self.all.len());
+        if known.is_none() {
+            self.all.push(Finding { severity, place, problem, remedy: remedy.into(), repair: None });
+        }
+        &mut self.all[at]
+    }
+
+    pub fn error(
+        &mut self,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> &mut Finding {
+        self.add(Severity::Error, place, problem, remedy)
+    }
+
+    pub fn warning(
+        &mut self,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> &mut Finding {
+        self.add(Severity::Warning, place, problem, remedy)
+    }
+
+    /// Adds a finding without a remedy.
+    pub fn note(&mut self, place: impl Into<String>, problem: impl Into<String>) -> &mut Finding {
+        self.add(Severity::Note, place, problem, "")
+    }
+
+    /// Returns the value of a result, or `None` after recording its error.
+    pub fn read<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|e| self.unread.push(e.to_string())).ok()
+    }
+
+    /// Returns whether one is an error or a warning.
+    pub fn has_problem(&self) -> bool {
+        self.all.iter().any(Finding::is_problem)
+    }
 }
 
 /// Replaces control characters, which files of a broken machine may contain, except for line breaks.

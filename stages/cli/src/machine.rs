@@ -1,10 +1,12 @@
 //! The machine or image that a command operates on: its files, its configuration, its paths.
 
+use std::process::ExitCode;
+
 use config::json::JsonError;
 use config::settings::{Settings, Sources};
 use config::{Finding, FindingKind, Node, Value};
 use state::Layout;
-use system::{Level, Result, System, warning};
+use system::{Level, Result, System, error, warning};
 
 use crate::arguments::GlobalOptions;
 
@@ -56,6 +58,14 @@ impl Machine {
 
     pub fn is_root() -> bool {
         nix::unistd::geteuid().is_root()
+    }
+
+    /// Returns the exit code of a command, after logging its error.
+    pub fn exit_code(&self, done: std::result::Result<ExitCode, String>) -> ExitCode {
+        done.unwrap_or_else(|message| {
+            error!(self.sys, "{message}");
+            ExitCode::FAILURE
+        })
     }
 
     /// Returns the system and the path for a file name from the command line: a relative one is relative to the working

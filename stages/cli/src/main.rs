@@ -11,6 +11,7 @@ mod devel;
 mod doctor;
 mod explain;
 mod finding;
+mod json;
 mod machine;
 mod net_convert;
 mod per;
@@ -25,7 +26,7 @@ mod units;
 
 use std::process::ExitCode;
 
-use arguments::{Command, Parsed, USAGE};
+use arguments::{Argument, Arguments, Choice, GlobalOptions, Matches, Parsed, USAGE};
 use machine::Machine;
 
 /// The allocator: see docs/small-binaries.md, "Code".
@@ -52,41 +53,7 @@ fn main() -> ExitCode {
             for warning in warnings {
                 eprintln!("warning: {warning}");
             }
-            let machine = Machine::open(&global);
-            if depends_on_settings(&command) {
-                machine.report_ignored_files();
-            }
-            match command {
-                Command::Init(args) => stages::init(&global, &args),
-                Command::Modules(args) => stages::modules(&global, &args),
-                Command::Single(args) => stages::single(&global, &args),
-                Command::Status(args) => status::run(&machine, &args),
-                Command::Query(args) if args.identify => stages::identify(&global, args.format.as_deref()),
-                Command::Query(args) if args.explain.is_some() => {
-                    explain::run(&machine, args.explain.as_deref())
-                }
-                Command::Query(args) => query::run(&machine, &args),
-                Command::Analyze(command, files) => analyze::run(&machine, &command, &files),
-                Command::CollectLogs(args) => collect_logs::run(&machine, &args),
-                Command::Clean(args) => clean::run(&machine, &global, &args),
-                Command::Plan(args) => plan::run(&machine, &global, &args),
-                Command::Doctor(args) => doctor::run(&machine, &global, &args),
-                Command::StateCheck(format) => state_files::show(&machine, format),
-                Command::StateRepair { plan } => state_files::repair(&machine, plan),
-                Command::Apply(args) => plan::apply(&machine, &global, &args),
-                Command::CloudId(args) => cloud_id::run(&machine, &args),
-                Command::Schema(args) => schema::run(&machine, &args),
-                Command::Features => {
-                    println!("NETWORK_CONFIG_V1\nNETWORK_CONFIG_V2");
-                    ExitCode::SUCCESS
-                }
-                Command::MakeMime(args) => devel::make_mime(&machine, &args),
-                Command::NetConvert(args) => net_convert::run(&machine, &args),
-                Command::Render(args) => devel::render(&machine, &args),
-                Command::Hotplug(task) => stages::hotplug(&global, &task),
-                // Removed upstream in 22.x; old DHCP hooks still call it.
-                Command::DhclientHook => ExitCode::SUCCESS,
-            }
+            run(&global, &command.path(), command.last()).unwrap_or(ExitCode::from(USAGE))
         }
         Parsed::Print(text) => {
             println!("{}", text.trim_end());
@@ -99,14 +66,49 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether a command only uses the settings. The stages, `doctor`, `schema`, `plan` and the like report what is wrong
-/// with them.
-fn depends_on_settings(command: &Command) -> bool {
-    match command {
-        Command::Query(args) => !args.identify && args.explain.is_none(),
-        Command::Status(_) | Command::CollectLogs(_) | Command::Clean(_) | Command::CloudId(_) => true,
-        _ => false,
-    }
+/// Runs the command of this path in the option table. `None` for one that only the table has.
+fn run(global: &GlobalOptions, path: &[&str], args: &Matches) -> Option<ExitCode> {
+    let machine = &Machine::open(global);
+    // For commands that only use the settings. The stages, `doctor`, `schema`, `plan` and the like report what is wrong with them.
+    let with_warnings = || {
+        machine.report_ignored_files();
+        machine
+    };
+    Some(match path {
+        ["init"] => stages::init(global, &Arguments::read(args)?),
+        ["modules"] => stages::modules(global, &Arguments::read(args)?),
+        ["single"] => stages::single(global, &Arguments::read(args)?),
+        ["status"] => status::run(with_warnings(), &Arguments::read(args)?),
+        ["query"] if args.flag("identify") => stages::identify(global, args.value("format").as_deref()),
+        ["query"] if args.flag("explain") => explain::run(machine, args.value("explain").as_deref()),
+        ["query"] => query::run(with_warnings(), &Arguments::read(args)?),
+        ["analyze", what] => {
+            let format = if *what == "show" { args.value("format") } else { None };
+            let analysis = Choice::from_word(what)?;
+            analyze::run(machine, analysis, &Arguments::read(args)?, format.as_deref())
+        }
+        ["collect-logs"] => collect_logs::run(with_warnings(), &Arguments::read(args)?),
+        ["clean"] => clean::run(with_warnings(), global, &Arguments::read(args)?),
+        ["plan"] => plan::run(machine, global, &Arguments::read(args)?),
+        ["doctor"] => doctor::run(machine, global, &Arguments::read(args)?),
+        ["state", "check"] => state_files::show(machine, Argument::read(args, "format")?),
+        ["state", "repair"] => state_files::repair(machine, args.flag("plan")),
+        ["apply"] => plan::apply(machine, global, &Arguments::read(args)?),
+        ["cloud-id"] => cloud_id::run(with_warnings(), &Arguments::read(args)?),
+        ["schema"] | ["devel", "schema"] => schema::run(machine, &Arguments::read(args)?),
+        ["features"] => {
+            println!("NETWORK_CONFIG_V1\nNETWORK_CONFIG_V2");
+            ExitCode::SUCCESS
+        }
+        ["devel", "make-mime"] => devel::make_mime(machine, &Arguments::read(args)?),
+        ["devel", "net-convert"] => net_convert::run(machine, &Arguments::read(args)?),
+        ["devel", "render"] => devel::render(machine, &Arguments::read(args)?),
+        ["devel", "hotplug-hook", "handle"] => stages::handle_hotplug(global, &Arguments::read(args)?),
+        ["devel", "hotplug-hook", task] => stages::hotplug(global, &[&format!("--hotplug-{task}")]),
+        // Removed upstream in 22.x; old DHCP hooks still call it.
+        ["dhclient-hook"] => ExitCode::SUCCESS,
+        _ => return None,
+    })
 }
 
 /// Returns the exit code of a command; an error is printed behind `prefix`.

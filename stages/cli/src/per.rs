@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use state::Layout;
-use system::{Command, OutputMode, System, WriteOptions};
+use system::{Command, OutputMode, Result, System, WriteOptions};
 
 const USAGE: &str = "usage: cloud-init-per [--root DIR] FREQUENCY NAME COMMAND [ARGUMENT...]
 
@@ -43,27 +43,29 @@ pub fn run(words: &[String]) -> ExitCode {
     if !nix::unistd::geteuid().is_root() {
         return fail("must be root");
     }
-    let root = match crate::arguments::resolve_root(root) {
-        Ok(root) => root,
-        Err(message) => return fail(&message),
-    };
-    let (sys, layout) = (System::new(root), Layout::default());
+    match crate::arguments::resolve_root(root)
+        .and_then(|root| run_once(&System::new(root), frequency, name, command).map_err(|e| e.to_string()))
+    {
+        Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        Err(message) => fail(&message),
+    }
+}
+
+/// Runs a command unless its semaphore exists. Returns its exit code.
+fn run_once(sys: &System, frequency: &str, name: &str, command: &[String]) -> Result<i32> {
+    let layout = Layout::default();
     let directory =
         if frequency == "instance" { layout.instance_semaphores() } else { layout.machine_semaphores() };
     let semaphore = |name: &str| format!("{directory}/bootper.{name}.{frequency}");
     let marker = semaphore(&name.replace('-', "_"));
     // Older releases kept the dashes of the name, and a caller may write the same name either way.
     for legacy in [semaphore(name), semaphore(&name.replace('_', "-"))] {
-        if legacy != marker
-            && sys.exists(&legacy)
-            && !sys.exists(&marker)
-            && let Err(e) = sys.rename(&legacy, &marker)
-        {
-            return fail(&e.to_string());
+        if legacy != marker && sys.exists(&legacy) && !sys.exists(&marker) {
+            sys.rename(&legacy, &marker)?;
         }
     }
     if frequency != "always" && sys.exists(&marker) {
-        return ExitCode::SUCCESS;
+        return Ok(0);
     }
     let mut run = shell_command(command);
     // The caller's working directory does not exist in an image.
@@ -79,11 +81,13 @@ pub fn run(words: &[String]) -> ExitCode {
             127
         }
     };
-    let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
-    if let Err(e) = sys.write(&marker, text, WriteOptions::default()) {
-        return fail(&e.to_string());
+    // The command is not repeated once the semaphore exists.
+    if let Err(e) = sys.flush_file_systems(&directory) {
+        eprintln!("{e}");
     }
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
+    sys.write(&marker, text, WriteOptions::default())?;
+    Ok(code)
 }
 
 /// Returns the command as a shell runs it: it may be a builtin (`.`, `eval`) or a script without `#!`, and a program that is

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use config::{Map, Node, Value};
 use state::layout::RAW_DATA;
-use system::{Result, error, warning};
+use system::{error, warning};
 use template::UndefinedVariable;
 
 use crate::arguments::Query;
@@ -17,54 +17,37 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
         println!("{}", crate::arguments::help(&["query"]).trim_end());
         return ExitCode::FAILURE;
     }
-    let data = match read(machine, args) {
-        Ok(data) => data,
-        Err(message) => {
-            error!(machine.sys, "{message}");
-            return ExitCode::FAILURE;
-        }
-    };
+    machine.exit_code(query(machine, args, varname))
+}
+
+fn query(machine: &Machine, args: &Query, varname: Option<&String>) -> Result<ExitCode, String> {
+    let data = read(machine, args)?;
     if let Some(template) = &args.format {
         return render(machine, template, &data);
     }
     let data = Node::from(template::standardized(&data));
-    let value = match varname {
-        Some(path) => match lookup(&data, path) {
-            Ok(value) => value,
-            Err(message) => {
-                error!(machine.sys, "{message}");
-                return ExitCode::FAILURE;
-            }
-        },
-        None => &data,
-    };
+    let value = varname.map_or(Ok(&data), |path| lookup(&data, path))?;
     if !args.list_keys {
         match &value.value {
             Value::Str(text) => println!("{text}"),
             _ => print!("{}", config::json::to_text(value, 1)),
         }
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
     let Value::Map(map) = &value.value else {
         let path = varname.map(String::as_str).unwrap_or_default();
-        error!(machine.sys, "--list-keys provided but '{path}' is not a dict");
-        return ExitCode::FAILURE;
+        return Err(format!("--list-keys provided but '{path}' is not a dict"));
     };
     let mut keys: Vec<&str> = map.iter().filter_map(|(key, _)| key.as_str()).collect();
     sort::sort(&mut keys);
     for key in keys {
         println!("{key}");
     }
-    ExitCode::SUCCESS
-}
-
-/// Returns the names of undefined variables in one line. Their positions are omitted: the template is an argument.
-fn quoted_names(undefined: &[UndefinedVariable]) -> String {
-    undefined.iter().map(|undefined| format!("'{}'", undefined.name)).collect::<Vec<_>>().join(", ")
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the rendered text of a template and the names without a value. Fails with a message if the template is invalid.
-pub fn render_text(text: &str, data: &Node) -> std::result::Result<(String, Vec<UndefinedVariable>), String> {
+pub fn render_text(text: &str, data: &Node) -> Result<(String, Vec<UndefinedVariable>), String> {
     match template::render(text, &template::variables(data)) {
         Ok(rendered) => Ok((rendered.text, rendered.undefined)),
         Err(e) => Err(format!("line {}: {}", e.line, e.message)),
@@ -72,35 +55,32 @@ pub fn render_text(text: &str, data: &Node) -> std::result::Result<(String, Vec<
 }
 
 /// Renders a template with the data and prints it. An empty result is a failure, for scripts.
-fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
+fn render(machine: &Machine, template: &str, data: &Node) -> Result<ExitCode, String> {
     // Users omit the header on the command line.
     let text = format!("## template: jinja\n{template}");
-    match template::render(&text, &template::variables(data)) {
-        Ok(rendered) => {
-            if !rendered.undefined.is_empty() {
-                let names = quoted_names(&rendered.undefined);
-                warning!(
-                    machine.sys,
-                    "Could not render jinja template variables in file 'query command line': {names}"
-                );
-            }
-            if rendered.text.is_empty() {
-                return ExitCode::FAILURE;
-            }
-            println!("{}", rendered.text);
-            ExitCode::SUCCESS
-        }
-        Err(e) => {
-            // The first line is the added header.
-            let line = e.line.saturating_sub(1).max(1);
-            error!(machine.sys, "Failed to render templated data. line {line}: {}", e.message);
-            ExitCode::FAILURE
-        }
+    let rendered = template::render(&text, &template::variables(data)).map_err(|e| {
+        // The first line is the added header.
+        let line = e.line.saturating_sub(1).max(1);
+        format!("Failed to render templated data. line {line}: {}", e.message)
+    })?;
+    if !rendered.undefined.is_empty() {
+        // Without their positions: the template is an argument.
+        let names: Vec<String> = rendered.undefined.iter().map(|u| format!("'{}'", u.name)).collect();
+        let names = names.join(", ");
+        warning!(
+            machine.sys,
+            "Could not render jinja template variables in file 'query command line': {names}"
+        );
     }
+    if rendered.text.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("{}", rendered.text);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the instance data with the keys that `query` adds.
-fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
+fn read(machine: &Machine, args: &Query) -> Result<Node, String> {
     let is_root = Machine::is_root();
     let path = args.instance_data.clone().unwrap_or_else(|| machine.instance_data_or_warning());
     let (file_sys, file_path) = machine.resolve(&path);
@@ -148,7 +128,7 @@ fn redacted_text(file: &str) -> Node {
 }
 
 /// Returns raw data as text: decompressed if it is gzip, as base64 with the prefix `ci-b64:` if it is not text.
-fn read_raw(machine: &Machine, file: &str) -> Result<Node> {
+fn read_raw(machine: &Machine, file: &str) -> system::Result<Node> {
     let (file_sys, file_path) = machine.resolve(file);
     let bytes = match file_sys.read(&file_path) {
         Ok(bytes) => bytes,
@@ -167,7 +147,7 @@ fn read_raw(machine: &Machine, file: &str) -> Result<Node> {
 
 /// Returns the value at a dotted path. A key with operators is also found with `_` in their place. Fails with upstream's
 /// message if a key is missing.
-fn lookup<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, String> {
+fn lookup<'a>(data: &'a Node, path: &str) -> Result<&'a Node, String> {
     let mut at = data;
     let mut walked = String::new();
     for key in path.split('.') {

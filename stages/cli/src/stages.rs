@@ -2,11 +2,12 @@
 //! or by the generator.
 
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use system::libexec;
 
-use crate::arguments::{GlobalOptions, Hotplug, Init, Mode, Modules, Single};
+use crate::arguments::{GlobalOptions, HotplugEvent, Init, Mode, Modules, Single};
 
 pub fn init(global: &GlobalOptions, args: &Init) -> ExitCode {
     become_stage(global, if args.local { "local" } else { "network" }, &args.file, &[])
@@ -35,13 +36,16 @@ pub fn single(global: &GlobalOptions, args: &Single) -> ExitCode {
     become_stage(global, "config", &args.file, &extra)
 }
 
+const IDENTIFY: &str = "ds-identify";
+
+/// Returns the path of ds-identify, or of the generator: a build directory has no link of the other name.
+pub fn identify_program() -> Option<PathBuf> {
+    libexec::find(IDENTIFY).or_else(|| libexec::find("cloud-init-generator"))
+}
+
 /// Runs the generator as `ds-identify --explain`.
 pub fn identify(global: &GlobalOptions, format: Option<&str>) -> ExitCode {
-    const NAME: &str = "ds-identify";
-    // A build directory has no link of this name.
-    let Some(program) = libexec::find(NAME).or_else(|| libexec::find("cloud-init-generator")) else {
-        return report_missing_program(NAME);
-    };
+    let Some(program) = identify_program() else { return report_missing_program(IDENTIFY) };
     let mut command = std::process::Command::new(&program);
     command.arg("--explain");
     if global.root != "/" {
@@ -68,15 +72,12 @@ fn become_program(program: &std::path::Path, mut command: std::process::Command)
 }
 
 /// Runs `devel hotplug-hook`: only the network stage reads datasources, also after the boot.
-pub fn hotplug(global: &GlobalOptions, task: &Hotplug) -> ExitCode {
-    let run = |options: &[&str]| become_stage(global, "network", &[], options);
-    match task {
-        Hotplug::Query => run(&["--hotplug-query"]),
-        Hotplug::Enable => run(&["--hotplug-enable"]),
-        Hotplug::Handle(event) => {
-            run(&["--hotplug-handle", &format!("{}:{}", event.udevaction.word(), event.devpath)])
-        }
-    }
+pub fn hotplug(global: &GlobalOptions, options: &[&str]) -> ExitCode {
+    become_stage(global, "network", &[], options)
+}
+
+pub fn handle_hotplug(global: &GlobalOptions, event: &HotplugEvent) -> ExitCode {
+    hotplug(global, &["--hotplug-handle", &format!("{}:{}", event.udevaction.word(), event.devpath)])
 }
 
 fn become_stage(global: &GlobalOptions, stage: &str, files: &[String], extra: &[&str]) -> ExitCode {

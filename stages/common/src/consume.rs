@@ -4,27 +4,18 @@
 //! once-per-instance module may run, because the module would run without the user's configuration and never again. The
 //! semaphore `consume_data` is written when everything that later stages need is on disk; each stage checks it.
 
-use std::time::Duration;
-
 use config::{Findings, Node};
 use modules::{KEEP_HOST_KEYS, RunMode};
-use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
-use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
+use state::{Blobs, Frequency, Instance, Progress, acquire, progress};
+use system::{Level, WriteOptions, warning};
 use userdata::{Consumed, Data, Options, RawData, Source, forget_includes, store};
 
-use crate::find::cached_instance;
 use crate::findings::store_source_map;
-use crate::hooks::activate_datasource;
 use crate::measure::measure;
-use crate::module_list::run_modules;
-use crate::prepare::report_no_datasource;
 use crate::status::Record;
-use crate::{Boot, FoundInstance, Mode, StageName, error_prefix, logging, settings};
+use crate::{Boot, FoundInstance, error_prefix, logging, settings};
 
 const SEMAPHORE: &str = "consume_data";
-/// The time limit of the network stage's own unit.
-// Wait: config and final stage | the network stage's program, if user-data is incomplete | -
-const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// Consumes the instance's user-data and vendor-data, and reads the resulting settings. The raw data, which may be large,
 /// is freed.
@@ -81,7 +72,7 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
     // Includes are fetched while it is stored.
     measure(boot, || Source::ALL.map(|source| (source.name(), raw.of(source).raw())).into());
     let stored = store(&boot.sys, &dirs, &raw);
-    let first = !has_run(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance);
+    let first = !has_consumed(boot);
     // The settings without vendor-data, which must not decide whether vendor-data is used.
     let options = Options {
         config: &boot.settings.system,
@@ -95,8 +86,8 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
     if first && consumed.failed.is_empty() {
         if let Err(e) = acquire(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance) {
             consumed.failed.push(e.to_string());
-        } else if let Err(e) = boot.sys.remove(boot.layout.instance(KEEP_HOST_KEYS)) {
-            debug!(boot.sys, "{e}");
+        } else {
+            boot.sys.log_error(Level::Debug, boot.sys.remove(boot.layout.instance(KEEP_HOST_KEYS)));
         }
     } else if first && let Err(e) = forget_includes(&boot.sys, &dirs) {
         // The content behind one of their URLs may have to be corrected.
@@ -105,13 +96,17 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
     consumed
 }
 
+fn has_consumed(boot: &Boot) -> bool {
+    progress(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance) == Progress::Finished
+}
+
 /// Returns whether the instance's user-data is not consumed yet.
 pub(crate) fn is_unconsumed(boot: &Boot, found: &FoundInstance) -> bool {
     if boot.layout.is_unlinked() {
         // The datasource None without a boot has no user-data to wait for.
         return false;
     }
-    found.is_unrecorded || !has_run(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance)
+    found.is_unrecorded || !has_consumed(boot)
 }
 
 /// Returns which modules of the lists run.
@@ -133,64 +128,10 @@ pub(crate) fn mark_own_host_keys(boot: &Boot, found: &FoundInstance) {
     if found.is_unrecorded {
         return;
     }
-    if let Err(e) = boot.sys.write(boot.layout.instance(KEEP_HOST_KEYS), "", WriteOptions::default()) {
-        debug!(boot.sys, "{e}");
-    }
-}
-
-/// Starts, before a later stage's modules and if user-data is not consumed yet, the network stage's program to retry.
-/// On success it also runs the deferred modules of the stages before this one.
-pub fn catch_up(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance) {
-    let is_boot = !boot.args.task.is_manual() && !boot.is_plan();
-    if !is_boot || found.is_unrecorded || !is_unconsumed(boot, found) {
-        return;
-    }
-    let Some(program) = system::libexec::find("cloud-init-network") else { return };
-    info!(boot.sys, "user-data of this instance is not consumed yet; retrying");
-    let program = program.to_string_lossy().into_owned();
-    let files = boot.args.files.iter().flat_map(|file| ["--file", file]);
-    let words = [program.as_str(), "--catch-up", boot.stage.mode().as_str(), "--root", &boot.args.root];
-    let words = words.into_iter().chain(files);
-    let words = words.chain(boot.args.debug.then_some("--debug"));
-    // The program is the host's; it works on the root that it gets.
-    let command = Command::new(words).output(OutputMode::Inherit).accept_all().timeout(CATCH_UP_TIMEOUT);
-    let ended = System::new("/").run(&command);
-    if is_unconsumed(boot, found) {
-        if let Err(e) = ended {
-            warning!(boot.sys, "{e}");
-        }
-        return;
-    }
-    match ended.map(|ended| ended.code) {
-        Ok(0) => {}
-        Ok(code) => {
-            record.fail(boot, format!("{code} deferred modules of earlier stages failed; see the log"))
-        }
-        Err(e) => record.fail(boot, e.to_string()),
-    }
-    record.clear_errors(boot, StageName::Network, error_prefix::UNCONSUMED);
-    record.clear_errors(boot, StageName::Config, error_prefix::UNCONSUMED);
-    if let Some(again) = cached_instance(boot, record) {
-        *found = again;
-    }
-    settings::reload(boot, record, &found.instance, Vec::new());
-}
-
-/// Runs what [`catch_up`] starts before the modules of the mode `before`.
-pub fn run_catch_up(boot: &mut Boot, record: &mut Record, before: Mode) {
-    let Cached::Instance(instance) = Instance::load(&boot.sys, &boot.layout) else {
-        let message = "user-data cannot be consumed: no instance was found in this boot";
-        return report_no_datasource(boot, record, message);
-    };
-    let mut found = FoundInstance::cached(*instance);
-    settings::reload(boot, record, &found.instance, Vec::new());
-    consume(boot, record, &mut found);
-    activate_datasource(boot, record, &mut found, true);
-    if !is_unconsumed(boot, &found) {
-        for mode in [Mode::Init, Mode::Config].into_iter().take_while(|mode| *mode != before) {
-            run_modules(boot, record, &found, mode);
-        }
-    }
+    boot.sys.log_error(
+        Level::Debug,
+        boot.sys.write(boot.layout.instance(KEEP_HOST_KEYS), "", WriteOptions::default()),
+    );
 }
 
 /// Writes the whole effective configuration, readable by root only.
@@ -204,13 +145,12 @@ fn write_combined(boot: &Boot) {
         map.insert("features", Node::from_json(&state::features()));
     }
     let system_info = all.get("system_info").map(Node::to_json).unwrap_or_default();
-    if let Err(e) = state::update_instance_data(&boot.sys, &boot.layout, &system_info) {
-        warning!(boot.sys, "{e}");
-    }
+    boot.sys.log_error(Level::Warning, state::update_instance_data(&boot.sys, &boot.layout, &system_info));
     let path = boot.layout.combined_config();
-    if let Err(e) = boot.sys.write(&path, config::json::to_text(&all, 1), WriteOptions::secret()) {
-        warning!(boot.sys, "{e}");
-    }
+    boot.sys.log_error(
+        Level::Warning,
+        boot.sys.write(&path, config::json::to_text(&all, 1), WriteOptions::secret()),
+    );
 }
 
 fn to_data(blobs: &Blobs) -> Data<'_> {

@@ -3,43 +3,12 @@
 use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_name, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify};
-use system::{Step, StepResult, WriteOptions, debug, info, warning};
+use system::{Level, Step, StepResult, WriteOptions, debug, info, warning};
 
 use crate::events::Events;
+use crate::found::{FoundInstance, NotFound};
 use crate::status::Record;
-use crate::{Boot, StageName, network, settings, without_search};
-
-/// The instance of this boot.
-pub struct FoundInstance {
-    /// The instance.
-    pub instance: Instance,
-    /// The machine was another instance before, or this is its first boot.
-    pub is_new: bool,
-    /// It comes from the cache; no metadata was fetched.
-    pub is_cached: bool,
-    /// The instance could not be recorded: the files on disk are missing or belong to another instance.
-    pub is_unrecorded: bool,
-}
-
-impl FoundInstance {
-    pub(crate) fn cached(instance: Instance) -> FoundInstance {
-        FoundInstance { instance, is_new: false, is_cached: true, is_unrecorded: false }
-    }
-
-    /// Returns whether the local stage completes the instance, without networking.
-    pub fn is_local(&self) -> bool {
-        self.instance.dsmode == state::DsMode::Local
-    }
-}
-
-/// The result of a search without an instance.
-#[derive(Default)]
-pub struct NotFound {
-    /// In the local stage: the cached instance of this machine, which only the network stage can find.
-    pub(crate) expected: Option<Box<Instance>>,
-    /// The failures of datasources.
-    pub(crate) failures: Vec<String>,
-}
+use crate::{Boot, StageName, settings, without_search};
 
 /// Finds the instance, in the local and the network stage.
 ///
@@ -97,9 +66,7 @@ pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, 
     let found = search_datasources(boot, record, candidate);
     if found.is_err() && was_another {
         // Later stages must not use the other instance. Its files are kept.
-        if let Err(e) = boot.sys.remove(boot.layout.instance("")) {
-            warning!(boot.sys, "{e}");
-        }
+        boot.sys.log_error(Level::Warning, boot.sys.remove(boot.layout.instance("")));
     }
     found
 }
@@ -123,11 +90,6 @@ fn found_in_cache(boot: &Boot, step: Step, instance: Instance, how: &str) -> Fou
 /// Returns the ID of the instance that a stage of this boot found.
 fn id_of_this_boot(boot: &Boot) -> Option<String> {
     boot.sys.read_text(boot.layout.boot_instance_id()).ok().map(|id| id.trim().to_string())
-}
-
-/// Returns whether this boot found another instance, which could not be recorded.
-fn is_of_other_instance(boot: &Boot, cached: &Instance) -> bool {
-    id_of_this_boot(boot).is_some_and(|id| id != cached.id.trim())
 }
 
 /// Returns whether the administrator removes the cache when the machine becomes another instance.
@@ -246,32 +208,32 @@ fn search_datasources(
 /// If no stage of this boot has searched, that is None, provided that it is listed.
 pub fn cached_instance(boot: &mut Boot, record: &mut Record) -> Option<FoundInstance> {
     let step = begin_cache_check(boot, "trust");
-    match Instance::load_without_raw_data(&boot.sys, &boot.layout) {
-        Cached::Instance(instance) if is_of_other_instance(boot, &instance) => {
+    let is_missing = match Instance::load_without_raw_data(&boot.sys, &boot.layout) {
+        // This boot found another instance, which could not be recorded.
+        Cached::Instance(instance) if id_of_this_boot(boot).is_some_and(|id| id != instance.id.trim()) => {
             warning!(boot.sys, "the cache belongs to instance {}, not to the current instance", instance.id);
-            step.end(&boot.sys, StepResult::Success, "no cache found");
-            None
+            false
         }
         Cached::Instance(instance) => {
             if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                 settings::reload(boot, record, &instance, Vec::new());
             }
-            Some(found_in_cache(boot, step, *instance, "restored from cache with run check"))
+            return Some(found_in_cache(boot, step, *instance, "restored from cache with run check"));
         }
         Cached::Python { id } if id.as_deref().is_some_and(|id| is_of_this_boot(boot, id)) => {
             // Python's cloud-init was replaced after it had run in this boot: a manual task is for its instance.
             let instance = Instance::from_text_files(&boot.sys, &boot.layout)?;
-            Some(found_in_cache(boot, step, instance, "restored from the files of Python's cloud-init"))
+            return Some(found_in_cache(
+                boot,
+                step,
+                instance,
+                "restored from the files of Python's cloud-init",
+            ));
         }
-        Cached::Missing => {
-            step.end(&boot.sys, StepResult::Success, "no cache found");
-            without_search::find(boot)
-        }
-        Cached::Python { .. } | Cached::Corrupt => {
-            step.end(&boot.sys, StepResult::Success, "no cache found");
-            None
-        }
-    }
+        cached => matches!(cached, Cached::Missing),
+    };
+    step.end(&boot.sys, StepResult::Success, "no cache found");
+    if is_missing { without_search::find(boot) } else { None }
 }
 
 /// Makes the instance the current one on disk: link, cache and the files in /run.
@@ -290,11 +252,11 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
         return record.configure_stored_reporting(boot, instance);
     }
     let result = (|| {
+        let mut files = boot.sys.write_group();
         if found.is_new {
             // Before the instance is recorded: after a power cut the next boot must still apply the network.
-            boot.sys.write(network::due_marker(boot, instance), "", WriteOptions::default().durable())?;
+            state::mark_network_due(&mut files, &boot.layout, &instance.id)?;
         }
-        let mut files = boot.sys.write_group();
         let recorded = instancify(&mut files, &boot.layout, instance)
             .and_then(|_| instance.store_in(&mut files, &boot.layout));
         // Files that were written are kept, also after an error.
@@ -312,11 +274,9 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
         record.fail(boot, format!("recording instance {}: {e}", instance.id));
         let link = boot.layout.instance("");
         found.is_unrecorded = boot.sys.read_link(&link).ok() != Some(boot.layout.instance_dir(&instance.id));
-        if found.is_unrecorded
-            && let Err(e) = boot.sys.remove(&link)
-        {
+        if found.is_unrecorded {
             // Later stages compare the cache's ID with that in /run.
-            warning!(boot.sys, "{e}");
+            boot.sys.log_error(Level::Warning, boot.sys.remove(&link));
         }
     }
     // Some files of the configuration are templates, which use the instance data that now exists.

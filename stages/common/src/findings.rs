@@ -2,7 +2,7 @@
 
 use config::settings::{Layer, LayerKind};
 use config::{Finding, FindingKind, Findings, Node, SourceMap};
-use system::{debug, info, warning};
+use system::{Level, debug, info, warning};
 
 use crate::Boot;
 use crate::boot::SOURCE_MAP_FILE;
@@ -124,9 +124,7 @@ pub(crate) fn store_source_map(boot: &mut Boot, configs: &[Node], reported: &Fin
     let file = boot.layout.run(SOURCE_MAP_FILE);
     let reported =
         reported.iter().take(MAX_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
-    if let Err(e) = SourceMap::save(&boot.sys, &file, &merged, reported) {
-        warning!(boot.sys, "{e}");
-    }
+    boot.sys.log_error(Level::Warning, SourceMap::save(&boot.sys, &file, &merged, reported));
     boot.source_map = SourceMap::open(file);
 }
 

@@ -11,7 +11,7 @@ use netconfig::events::Event;
 use netconfig::log_lines as lines;
 use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status};
-use system::{Deadline, Error, Result, debug, info, warning};
+use system::{Deadline, Error, Level, Result, debug, info, warning};
 
 use crate::events::Events;
 use crate::network::{WriteOptions, may_bring_up, network_inputs, write_network};
@@ -278,9 +278,7 @@ fn record_result(boot: &Boot, record: &mut Record, nic: &str, failure: Option<St
     own.finished = Some(boot.sys.clock().uptime());
     own.start = own.start.or(own.finished);
     status.set(state::HOTPLUG, &own);
-    if let Err(e) = status.write(&boot.sys, &boot.layout) {
-        warning!(boot.sys, "{e}");
-    }
+    boot.sys.log_error(Level::Warning, status.write(&boot.sys, &boot.layout));
 }
 
 /// Parses a line of the hook, which has the arguments of `devel hotplug-hook`, into path and action.

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use state::{Cached, Instance, Status};
-use system::{debug, error, info};
+use system::{Level, debug, error, info};
 
+use crate::status::confirm;
 use crate::{Boot, StageName, error_prefix, logging};
 
 /// The time that the stage's programs have to end; systemd gives the stage 90 seconds.
@@ -38,11 +39,10 @@ pub(crate) fn record(boot: &Boot, signal: &str) -> ExitCode {
         info!(sys, "ended {program}");
     }
     let activity = layout.run(state::ACTIVITY_FILE);
-    if let Err(e) = sys.remove(&activity) {
-        debug!(sys, "{e}");
-    }
+    sys.log_error(Level::Debug, sys.remove(&activity));
     ephemeral::roll_back_stale(sys, &layout.run(ephemeral::JOURNAL_DIR));
     modules::finish_interrupted(sys, layout);
+    confirm(boot);
     debug!(sys, "finish: {}: FAIL: running stage {}", stage.event_name(), stage.status_key());
     let mut status = Status::read(sys, layout);
     let mut record = status.get(stage.status_key());
@@ -57,9 +57,7 @@ pub(crate) fn record(boot: &Boot, signal: &str) -> ExitCode {
     }
     status.set(stage.status_key(), &record);
     status.stage = None;
-    if let Err(e) = status.write(sys, layout) {
-        error!(sys, "{e}");
-    }
+    sys.log_error(Level::Error, status.write(sys, layout));
     if stage == StageName::Final
         && let Err(e) = status.write_result(sys, layout)
     {

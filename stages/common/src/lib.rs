@@ -6,12 +6,14 @@
 
 mod args;
 mod boot;
+mod catch_up;
 mod consume;
 mod di_report;
 mod error_prefix;
 mod events;
 mod find;
 mod findings;
+mod found;
 mod hooks;
 mod hotplug;
 mod interrupted;
@@ -23,6 +25,7 @@ mod module_list;
 mod name;
 mod net_info;
 mod network;
+mod own_step;
 mod plan;
 mod prepare;
 mod reporting;
@@ -35,8 +38,9 @@ mod without_search;
 
 pub use args::{Args, Hotplug, Single, Task};
 pub use boot::Boot;
-pub use consume::{catch_up, run_catch_up};
-pub use find::{FoundInstance, NotFound, activate, cached_instance, find_instance};
+pub use catch_up::{catch_up, run_catch_up};
+pub use find::{activate, cached_instance, find_instance};
+pub use found::{FoundInstance, NotFound};
 pub use hooks::process_user_data;
 pub use hotplug::hotplug;
 pub use module_list::{run_modules, run_single};

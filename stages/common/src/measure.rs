@@ -9,7 +9,7 @@ use std::time::Duration;
 use config::{Node, Value};
 use netconfig::{Decision, Outcome};
 use serde_json::json;
-use system::{Command, Deadline, Error, Result, Varlink, WriteOptions, debug, error, info};
+use system::{Command, Deadline, Error, Level, Result, Varlink, WriteOptions, debug, error, info};
 
 use crate::Boot;
 
@@ -84,9 +84,8 @@ fn extend(boot: &Boot, pcr: i128, texts: &[(&str, String)], done: &mut usize) ->
         info!(boot.sys, "PCR {pcr}: measured {name}: {text}");
         *done += 1;
         let line = record_line(pcr, text) + "\n";
-        if let Err(e) = boot.sys.append(boot.layout.run(RECORD), line, WriteOptions::secret()) {
-            error!(boot.sys, "{e}");
-        }
+        boot.sys
+            .log_error(Level::Error, boot.sys.append(boot.layout.run(RECORD), line, WriteOptions::secret()));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use system::{debug, info, warning};
 
 use crate::consume::{is_unconsumed, mark_own_host_keys, preserve_own_host_keys, run_mode};
 use crate::hotplug::hotplug_policy;
-use crate::reporting::own_event;
+use crate::own_step::own_event;
 use crate::status::Record;
 use crate::{Boot, FoundInstance, Mode, Single, StageName, error_prefix};
 
@@ -124,6 +124,7 @@ pub(crate) fn context<'a>(boot: &'a Boot, instance: &'a Instance) -> Context<'a>
         system_info: boot.settings.get("system_info").unwrap_or(&boot.settings.merged),
         args: &[],
         script_timeout: config::Timeout::Script.of([&boot.settings.merged]),
+        is_repeat: false,
         hotplug: HotplugPolicy::default(),
     }
 }

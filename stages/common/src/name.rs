@@ -1,6 +1,4 @@
-//! The stages by name: one row each, in the words of status.json, of the log's events and of the configuration.
-
-use crate::Task;
+//! The stages by name, in the words of status.json, of the log's events and of the configuration.
 
 /// A stage of the boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,77 +40,38 @@ impl Mode {
     }
 }
 
-/// The names of one stage.
-struct Row {
-    status_key: &'static str,
-    event: &'static str,
-    description: &'static str,
-    action: &'static str,
-    mode: Mode,
-}
-
-const fn row(
-    status_key: &'static str,
-    event: &'static str,
-    description: &'static str,
-    action: &'static str,
-    mode: Mode,
-) -> Row {
-    Row { status_key, event, description, action, mode }
-}
-
 impl StageName {
-    fn row(self) -> Row {
-        match self {
-            StageName::Local => {
-                row("init-local", "init-local", "searching for local datasources", "init-local", Mode::Init)
-            }
-            StageName::Network => {
-                row("init", "init-network", "searching for network datasources", "init", Mode::Init)
-            }
-            StageName::Config => row(
-                "modules-config",
-                "modules-config",
-                "running modules for config",
-                "modules:config",
-                Mode::Config,
-            ),
-            StageName::Final => row(
-                "modules-final",
-                "modules-final",
-                "running modules for final",
-                "modules:final",
-                Mode::Final,
-            ),
-        }
-    }
-
     /// Returns the stage's key in status.json.
     pub fn status_key(self) -> &'static str {
-        self.row().status_key
+        match self {
+            StageName::Local => "init-local",
+            StageName::Network => "init",
+            StageName::Config => "modules-config",
+            StageName::Final => "modules-final",
+        }
     }
 
     /// Returns the stage's name in the log's events, which `cloud-init analyze` reads.
     pub fn event_name(self) -> &'static str {
-        self.row().event
+        if self == StageName::Network { "init-network" } else { self.status_key() }
     }
 
     /// Returns what the stage does, as the same events describe it.
     pub(crate) fn description(self) -> &'static str {
-        self.row().description
-    }
-
-    /// Returns the word for the task in the first line of the log.
-    pub(crate) fn action(self, task: &Task) -> &'static str {
-        match task {
-            Task::Single(_) => "single",
-            Task::Mode(Mode::Init) => "modules:init",
-            _ => self.row().action,
+        match self {
+            StageName::Local => "searching for local datasources",
+            StageName::Network => "searching for network datasources",
+            StageName::Config => "running modules for config",
+            StageName::Final => "running modules for final",
         }
     }
 
     /// Returns the mode whose `output:` and module list the stage uses.
     pub fn mode(self) -> Mode {
-        self.row().mode
+        match self {
+            StageName::Local | StageName::Network => Mode::Init,
+            StageName::Config => Mode::Config,
+            StageName::Final => Mode::Final,
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use system::{Link, LinkAddress, Prefix, Result, Route, System};
+use encoding::table::{centered, framed};
+use system::{Link, LinkAddress, Prefix, Route, System};
 
 use crate::Boot;
 
@@ -23,29 +24,18 @@ pub fn print_network(boot: &Boot) {
 }
 
 fn text(sys: &System) -> String {
-    let devices = devices(sys);
-    let routes = sys.links().and_then(|links| Ok((links, sys.routes()?)));
-    let mut blocks = vec![match devices {
-        Ok((links, addresses)) => device_table(&links, &addresses),
-        Err(e) => center(&format!("Net device info failed ({e})"), '!', WIDTH),
-    }];
-    match routes {
-        Ok((links, routes)) => blocks.extend(route_tables(&links, &routes)),
-        Err(e) => blocks.push(center(&format!("Route info failed ({e})"), '!', WIDTH)),
-    }
-    let lines: Vec<String> =
-        blocks.iter().flat_map(|block| block.lines()).map(|line| format!("{PREFIX}{line}")).collect();
-    lines.join("\n")
+    let devices = sys.links().and_then(|links| Ok(device_table(&links, &sys.link_addresses()?)));
+    let routes = sys.links().and_then(|links| Ok(route_tables(&links, &sys.routes()?)));
+    let failed = |what: &str, e| vec![centered(&format!("{what} info failed ({e})"), '!', WIDTH)];
+    let mut lines = devices.unwrap_or_else(|e| failed("Net device", e));
+    lines.extend(routes.unwrap_or_else(|e| failed("Route", e)));
+    lines.iter().map(|line| format!("{PREFIX}{line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn devices(sys: &System) -> Result<(Vec<Link>, Vec<LinkAddress>)> {
-    Ok((sys.links()?, sys.link_addresses()?))
-}
-
-fn device_table(links: &[Link], addresses: &[LinkAddress]) -> String {
+fn device_table(links: &[Link], addresses: &[LinkAddress]) -> Vec<String> {
     let mut links: Vec<&Link> = links.iter().collect();
     sort::sort_by(&mut links, |a, b| a.name.cmp(&b.name));
-    let mut rows = Vec::new();
+    let mut rows = vec![header(&["Device", "Up", "Address", "Mask", "Scope", "Hw-Address"])];
     for link in links {
         let up = if link.up && link.carrier { "True" } else { "False" };
         let mac = if link.kind == ETHERNET && !link.mac.is_empty() { &link.mac } else { EMPTY };
@@ -65,7 +55,11 @@ fn device_table(links: &[Link], addresses: &[LinkAddress]) -> String {
             rows.push(row(EMPTY, EMPTY, EMPTY));
         }
     }
-    table("Net device info", &["Device", "Up", "Address", "Mask", "Scope", "Hw-Address"], &rows)
+    framed("Net device info", &rows)
+}
+
+fn header(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
 }
 
 fn scope(address: &LinkAddress) -> &'static str {
@@ -80,13 +74,14 @@ fn netmask(prefix: Prefix) -> String {
     prefix.netmask().to_string()
 }
 
-/// Returns the tables of both families that have a route. Routes of the loopback link are left out for IPv6.
+/// Returns the lines of the tables of both families that have a route. Routes of the loopback link are left out for IPv6.
 fn route_tables(links: &[Link], routes: &[Route]) -> Vec<String> {
     let name = |route: &Route| {
         let link = links.iter().find(|link| link.index == route.link);
         link.map_or(EMPTY.to_string(), |link| link.name.clone())
     };
-    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    let mut v4 = vec![header(&["Route", "Destination", "Gateway", "Genmask", "Interface", "Flags"])];
+    let mut v6 = vec![header(&["Route", "Destination", "Gateway", "Interface", "Flags"])];
     for route in routes {
         let (is_host, link) = (route.to.length == 32, name(route));
         let gateway = |none: &str| route.via.map_or(none.to_string(), |via| via.to_string());
@@ -94,56 +89,19 @@ fn route_tables(links: &[Link], routes: &[Route]) -> Vec<String> {
         if route.to.address.is_ipv4() {
             let flags = format!("{flags}{}", if is_host { "H" } else { "" });
             let to = route.to.address.to_string();
-            v4.push(vec![v4.len().to_string(), to, gateway("0.0.0.0"), netmask(route.to), link, flags]);
+            v4.push(vec![(v4.len() - 1).to_string(), to, gateway("0.0.0.0"), netmask(route.to), link, flags]);
         } else if link != "lo" {
-            v6.push(vec![v6.len().to_string(), route.to.to_string(), gateway("::"), link, flags.to_string()]);
+            v6.push(vec![
+                (v6.len() - 1).to_string(),
+                route.to.to_string(),
+                gateway("::"),
+                link,
+                flags.to_string(),
+            ]);
         }
     }
-    let mut tables = Vec::new();
-    if !v4.is_empty() {
-        let fields = ["Route", "Destination", "Gateway", "Genmask", "Interface", "Flags"];
-        tables.push(table("Route IPv4 info", &fields, &v4));
-    }
-    if !v6.is_empty() {
-        let fields = ["Route", "Destination", "Gateway", "Interface", "Flags"];
-        tables.push(table("Route IPv6 info", &fields, &v6));
-    }
-    tables
-}
-
-/// Draws a table with a title above it.
-fn table(title: &str, fields: &[&str], rows: &[Vec<String>]) -> String {
-    let widths: Vec<usize> = fields
-        .iter()
-        .enumerate()
-        .map(|(i, field)| rows.iter().map(|row| row[i].len()).fold(field.len(), usize::max) + 2)
-        .collect();
-    let dashes: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-    let border = format!("+{}+", dashes.join("+"));
-    let draw = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells: Vec<String> = cells.zip(&widths).map(|(cell, width)| center_cell(cell, *width)).collect();
-        format!("|{}|", cells.join("|"))
-    };
-    let mut lines = vec![center(title, '+', border.len()), border.clone()];
-    lines.push(draw(&mut fields.iter().copied()));
-    lines.push(border.clone());
-    lines.extend(rows.iter().map(|row| draw(&mut row.iter().map(String::as_str))));
-    lines.push(border);
-    lines.join("\n")
-}
-
-/// Centres a title; the right side gets one more character if their number is odd.
-fn center(text: &str, fill: char, width: usize) -> String {
-    let space = width.saturating_sub(text.chars().count());
-    let side = |count: usize| fill.to_string().repeat(count);
-    format!("{}{text}{}", side(space / 2), side(space - space / 2))
-}
-
-/// Centres a cell. If the number of spaces is odd, the left side gets one more in a cell of odd width.
-fn center_cell(text: &str, width: usize) -> String {
-    let space = width.saturating_sub(text.len());
-    let left = space / 2 + (space & width & 1);
-    format!("{}{text}{}", " ".repeat(left), " ".repeat(space - left))
+    let tables = [("Route IPv4 info", v4), ("Route IPv6 info", v6)];
+    tables.iter().filter(|(_, rows)| rows.len() > 1).flat_map(|(title, rows)| framed(title, rows)).collect()
 }
 
 #[cfg(test)]
@@ -173,7 +131,7 @@ mod tests {
             address(2, "10.20.0.5/20", true),
         ];
         assert_eq!(
-            device_table(&links, &addresses),
+            device_table(&links, &addresses).join("\n"),
             "\
 ++++++++++++++++++++++++++++++Net device info+++++++++++++++++++++++++++++++
 +--------+-------+------------+---------------+--------+-------------------+
@@ -200,15 +158,12 @@ mod tests {
             route("fe80::/64", None),
             route("::/0", Some("fe80::2")),
         ];
-        let tables = route_tables(&links, &routes);
-        assert_eq!(tables.len(), 2);
-        assert!(
-            tables[0].contains("|   0   |   0.0.0.0   | 10.20.0.1 |     0.0.0.0     |    eth0   |   UG  |"),
-            "{}",
-            tables[0]
-        );
-        assert!(tables[0].contains("  UGH  "), "{}", tables[0]);
-        assert!(tables[1].contains("|   0   |  fe80::/64  |    ::   |    eth0   |   U   |"), "{}", tables[1]);
+        let lines = route_tables(&links, &routes);
+        let first = "|   0   |   0.0.0.0   | 10.20.0.1 |     0.0.0.0     |    eth0   |   UG  |";
+        assert!(lines[4].starts_with(first), "{lines:?}");
+        assert!(lines[6].contains("|  UGH  |"), "{lines:?}");
+        let first = "|   0   |  fe80::/64  |    ::   |    eth0   |   U   |";
+        assert!(lines.len() == 15 && lines[12] == first, "{lines:?}");
         assert_eq!(route_tables(&links, &[]), Vec::<String>::new());
     }
 }

@@ -58,17 +58,15 @@ fn apply_until_done(
     found: Option<&FoundInstance>,
     instance: Option<&Instance>,
 ) {
-    let marker = instance.map(|i| due_marker(boot, i)).filter(|path| boot.sys.exists(path));
-    let is_done = apply_if_due(boot, record, found, instance, marker.is_some());
-    if let Some(Err(e)) = marker.filter(|_| is_done).map(|path| boot.sys.remove(path)) {
+    let (sys, layout) = (&boot.sys, &boot.layout);
+    let is_due = instance.is_some_and(|i| state::is_network_due(sys, layout, &i.id));
+    let is_done = apply_if_due(boot, record, found, instance, is_due);
+    if is_due
+        && is_done
+        && let Err(e) = state::mark_network_written(sys, layout)
+    {
         record.fail(boot, e.to_string());
     }
-}
-
-/// Returns the path of the marker that a new instance's network is not applied yet. It tells a later stage or the next
-/// boot that the one before was interrupted or could not write the files, although the instance is known.
-pub(crate) fn due_marker(boot: &Boot, instance: &Instance) -> String {
-    format!("{}/network-is-due", boot.layout.instance_dir(&instance.id))
 }
 
 /// Returns whether the network was applied or did not have to be; after an error it stays due.

@@ -1,6 +1,6 @@
 //! The first steps of a stage, and its reports when there is no instance.
 
-use system::{error, info, warning};
+use system::{Level, info, warning};
 
 use crate::consume::is_unconsumed;
 use crate::module_list::context;
@@ -40,9 +40,7 @@ pub fn remove_boot_finished(boot: &Boot, record: &Record) {
     if boot.stage == StageName::Network && !record.replaces_local {
         return;
     }
-    if let Err(e) = boot.sys.remove(boot.layout.boot_finished()) {
-        error!(boot.sys, "{e}");
-    }
+    boot.sys.log_error(Level::Error, boot.sys.remove(boot.layout.boot_finished()));
 }
 
 /// Returns whether the local stage completed the instance, because its datasource is in local mode. Logs it.

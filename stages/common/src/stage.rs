@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use system::{System, debug, info, warning};
+use system::{Level, System, debug, info, warning};
 
 use crate::args::{self, Task};
-use crate::status::Record;
-use crate::{Boot, StageName, interrupted, kernel_url, log_findings, logging, plan, undecided};
+use crate::status::{Record, confirm, is_unit_enabled};
+use crate::{Boot, Mode, StageName, interrupted, kernel_url, log_findings, logging, plan, undecided};
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, and records the result. The exit code is the
 /// number of errors, as upstream's is. Returns at once if cloud-init is disabled.
@@ -74,7 +74,7 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
     sys.log().discard_early();
     let uptime = sys.clock().uptime();
     let now = system::rfc2822(sys.clock().wall());
-    let action = boot.stage.action(&boot.args.task);
+    let action = action(boot);
     let version = env!("CARGO_PKG_VERSION");
     let welcome = format!("Cloud-init v. {version} running '{action}' at {now}. Up {uptime:.2} seconds.");
     sys.print(&welcome);
@@ -88,6 +88,17 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
     record.begin_reporting(boot);
 }
 
+/// Returns the word for the task in the first line of the log.
+fn action(boot: &Boot) -> &'static str {
+    match (&boot.args.task, boot.stage) {
+        (Task::Single(_), _) => "single",
+        (Task::Mode(Mode::Init), _) => "modules:init",
+        (_, StageName::Config) => "modules:config",
+        (_, StageName::Final) => "modules:final",
+        (_, stage) => stage.status_key(),
+    }
+}
+
 fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     let sys = &boot.sys;
     if let Task::Hotplug(_) = boot.args.task {
@@ -96,11 +107,18 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     if let Err(e) = sys.restore_selinux_labels() {
         warning!(sys, "SELinux labels: {e}");
     }
+    // Logins wait for the first two stages, so that a stage leaves this to its successor.
+    let next = match boot.stage {
+        StageName::Local => Some("cloud-init-network.service"),
+        StageName::Network => Some("cloud-config.service"),
+        StageName::Config | StageName::Final => None,
+    };
+    if !next.is_some_and(|unit| is_unit_enabled(boot, unit)) {
+        confirm(boot);
+    }
     record.end_reporting(boot);
     sys.hide_activities();
-    if let Err(e) = sys.flush_output() {
-        warning!(sys, "{e}");
-    }
+    sys.log_error(Level::Warning, sys.flush_output());
     if boot.is_recorded() {
         record.finish(boot);
     }

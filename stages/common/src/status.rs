@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use config::Position;
 use state::{StageStatus, Status};
-use system::{debug, error, info, warning};
+use system::{Level, debug, error, info, warning};
 
 use crate::reporting::Reporting;
 use crate::{Boot, StageName, error_prefix};
@@ -39,15 +39,13 @@ impl Record {
         let (sys, layout) = (&boot.sys, &boot.layout);
         if boot.stage == StageName::Local {
             remove_stale_temporaries(boot);
-            if let Err(e) = Status::remove_files(sys, layout) {
-                error!(sys, "{e}");
-            }
+            sys.log_error(Level::Error, Status::remove_files(sys, layout));
         } else {
             if sys.exists(layout.status()) {
                 self.status = Status::read(sys, layout);
-            } else if let Err(e) = Status::remove_files(sys, layout) {
+            } else {
                 // Without the link, which is in /run, the file is of an earlier boot.
-                error!(sys, "{e}");
+                sys.log_error(Level::Error, Status::remove_files(sys, layout));
             }
             if boot.stage == StageName::Network && self.local_was_interrupted(boot, was_undecided) {
                 warning!(sys, "the local stage did not complete; running its steps now");
@@ -64,9 +62,7 @@ impl Record {
         }
         if !boot.is_plan() {
             let words = std::env::args_os().skip(1);
-            if let Err(e) = system::exec_when_interrupted("--interrupted", words) {
-                debug!(boot.sys, "{e}");
-            }
+            boot.sys.log_error(Level::Debug, system::exec_when_interrupted("--interrupted", words));
         }
         self.own.start = Some(uptime);
         self.status.stage = Some(boot.stage.status_key().into());
@@ -198,8 +194,15 @@ fn remove_stale_temporaries(boot: &Boot) {
 }
 
 /// Returns whether a unit is started at boot.
-fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
+pub(crate) fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
     let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{unit}");
     let masked = boot.sys.read_link(format!("/etc/systemd/system/{unit}"));
     boot.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
+}
+
+/// Confirms the work of this and earlier stages, before the status says that it is done.
+pub(crate) fn confirm(boot: &Boot) {
+    if let Err(e) = state::confirm_ended(&boot.sys, &boot.layout) {
+        warning!(boot.sys, "{e}; the next boot repeats what may be lost after a power failure");
+    }
 }

@@ -1,5 +1,5 @@
-//! Processes two sizes of each input, the second twice the first, for `tests/growth.rs`, which counts the instructions
-//! of each call of [`measured`]. Prints the name of the input for each call.
+//! Processes three sizes of each input, each twice the one before, for `tests/growth.rs`, which counts the instructions
+//! of each call of [`measured`]. Prints `case: ` and the name of the input for each call.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use config::yaml::{self, Style};
 /// The name of an input, its smaller size, and the function that processes an input of a size.
 type Case = (&'static str, usize, fn(usize));
 
-const CASES: [Case; 13] = [
+const CASES: &[Case] = &[
     ("YAML: list", 500, |n| parse_and_emit("- abc\n".repeat(n))),
     ("YAML: map", 500, |n| parse_and_emit(lines(n, |i| format!("k{i}: v")))),
     ("YAML: numbers as keys", 500, |n| parse_and_emit(lines(n, |i| format!("{i}: v")))),
@@ -22,24 +22,146 @@ const CASES: [Case; 13] = [
     ("YAML: surrogate escapes", 500, |n| {
         parse_and_emit(format!("[{}]", "\"\\ud83d\\ude00 \\ud83d\", ".repeat(n)))
     }),
-    ("network, version 1", 100, network_1),
-    ("network, version 2", 100, network_2),
+    ("network, version 1", 50, network_1),
+    ("network, version 2", 50, network_2),
+    ("network: routes", 100, |n| {
+        let route = |i| format!("{{to: {}, via: 10.0.0.1}},", address(i));
+        render_network(&format!("version: 2\nethernets: {{e0: {{routes: [{}]}}}}\n", lines(n, route)))
+    }),
+    ("network: name servers", 500, |n| {
+        let servers = lines(n, |i| format!("1.1.{}.{},", i / 256, i % 256));
+        let names =
+            format!("{{addresses: [{servers}], search: [{}]}}", lines(n, |i| format!("d{i}.example,")));
+        render_network(&format!("version: 2\nethernets: {{e0: {{dhcp4: true, nameservers: {names}}}}}\n"))
+    }),
+    ("network: VLANs and bridges", 25, |n| {
+        let link = |i| format!("  e{i}: {{match: {{macaddress: '52:54:00:00:00:{i:02x}'}}, set-name: f{i}}}");
+        let bond = |i| format!("  b{i}: {{interfaces: [e{i}]}}");
+        let vlan = |i| format!("  v{i}: {{id: {i}, link: b{i}, addresses: [{}]}}", address(i));
+        let bridge = |i| format!("  r{i}: {{interfaces: [v{i}], addresses: [{}]}}", address(i));
+        let [links, bonds, vlans, bridges] =
+            [lines(n, link), lines(n, bond), lines(n, vlan), lines(n, bridge)];
+        render_network(&format!(
+            "version: 2\nethernets:\n{links}bonds:\n{bonds}vlans:\n{vlans}bridges:\n{bridges}"
+        ))
+    }),
     ("user-data: parts that are merged", 50, user_data),
 ];
 
+/// A module, the smallest number of items, the configuration before them, and the function that returns an item.
+type Items = (&'static str, usize, &'static str, fn(usize) -> String);
+
+const MODULES: &[Items] = &[
+    ("users_groups", 1000, "users:\n- name: u0\n  ssh_authorized_keys:\n", |i| {
+        format!("  - ssh-rsa {}", key(i))
+    }),
+    ("users_groups", 1000, "users:\n- name: u1\n  ssh_authorized_keys:\n", |i| {
+        format!("  - ssh-rsa {} x", key(i))
+    }),
+    ("users_groups", 100, "users:\n", |i| {
+        format!("- {{name: u{i}, passwd: x, ssh_authorized_keys: [ssh-rsa {}]}}", key(i))
+    }),
+    ("users_groups", 100, "users:\n", |i| format!("- {{name: new{i}, groups: [g{i}], sudo: ALL}}")),
+    ("users_groups", 400, "groups:\n", |i| format!("  g{i}: [u{i}]")),
+    ("users_groups", 400, "groups:\n  big:\n", |i| format!("  - u{i}")),
+    ("set_passwords", 100, "chpasswd:\n  users:\n", |i| {
+        format!("  - {{name: u{i}, password: x, type: text}}")
+    }),
+    ("ssh_authkey_fingerprints", 50, "users:\n", |i| format!("- u{i}")),
+    ("write_files", 200, "write_files:\n", |i| format!("- {{path: /f{i}, owner: u{i}, x: y}}")),
+    ("write_files", 200, "write_files:\n", |_| "- {path: /f, content: x, append: true}".into()),
+    ("runcmd", 200, "runcmd:\n", |i| format!("- [echo, {i}]\n- echo {i}")),
+    ("bootcmd", 200, "bootcmd:\n", |i| format!("- [echo, {i}]\n- echo {i}")),
+    ("apt_configure", 100, "apt:\n  sources:\n", |i| {
+        format!("    s{i}: {{source: deb http://x/{i} x main, keyid: A{i}}}")
+    }),
+    ("mounts", 400, "mounts:\n", |i| format!("- [LABEL=x{i}, /m{i}]\n- [LABEL=x{i}, null]")),
+    ("mounts", 400, "mounts:\n- 5\n", |i| format!("- [LABEL=y{i}, /y{i}]")),
+    ("disk_setup", 100, "fs_setup:\n", |i| format!("- {{device: d{i}, filesystem: ext4}}")),
+    ("growpart", 200, "growpart:\n  devices:\n", |i| format!("  - /x{i}")),
+    ("package_update_upgrade_install", 200, "packages:\n", |i| format!("- p{i}\n- [p{i}, {i}]")),
+    ("ca_certs", 200, "ca_certs:\n  remove_defaults: true\n  trusted:\n", |i| format!("  - {i}")),
+    ("yum_add_repo", 100, "yum_repos:\n", |i| format!("  r{i}: {{baseurl: http://x/{i}, x: y}}")),
+    ("zypper_add_repo", 400, "zypper:\n  repos:\n  - id: a\n    baseurl: http://x\n", |i| {
+        format!("    k{i}: v")
+    }),
+    ("rsyslog", 400, "rsyslog:\n", |i| format!("- {{filename: f{i}, content: x}}")),
+    ("snap", 200, "snap:\n  commands:\n", |i| format!("    c{i}: [snap, x]")),
+    ("ssh_import_id", 200, "users:\n", |i| format!("- {{name: u{i}, ssh_import_id: [gh:u{i}]}}")),
+    ("chef", 200, "chef:\n  run_list:\n", |i| format!("  - r{i}")),
+    ("wireguard", 100, "wireguard:\n  interfaces:\n", |i| {
+        format!("  - {{name: wg{i}, config_path: /w{i}, content: x}}")
+    }),
+];
+
 fn main() {
+    let mut all: Vec<(String, usize, Box<dyn Fn(usize)>)> = Vec::new();
     for (name, size, work) in CASES {
-        for size in [size, 2 * size] {
-            measured(work, size);
-            println!("{name}");
+        all.push((name.to_string(), *size, Box::new(work)));
+    }
+    for &(module, size, head, item) in MODULES {
+        let name = format!("{module}: {}", item(1).replace('\n', " "));
+        all.push((name, size, Box::new(move |n| configure(module, head.to_string() + &lines(n, item), n))));
+    }
+    for (name, size, work) in all {
+        for size in [size, 2 * size, 4 * size] {
+            measured(&work, size);
+            println!("case: {name}");
         }
     }
     // A call ends where the next one begins.
-    measured(|_| (), 0);
+    measured(&|_| (), 0);
+}
+
+/// Checks a cloud-config, and runs the module that applies it on a machine with as many users, groups and the like. It
+/// has no programs.
+fn configure(module: &str, text: String, count: usize) {
+    let top = scratch::TempDir::new();
+    let sys = system::System::new(&top);
+    let write = |path: &str, text: String| sys.write(path, text, system::WriteOptions::default()).unwrap();
+    let names: String = (0..count).map(|i| format!("u{i},")).collect();
+    write("/etc/passwd", lines(count, |i| format!("u{i}:x:{i}:{i}::/home/u{i}:/bin/sh")));
+    write("/etc/shadow", lines(count, |i| format!("u{i}:x:{i}::::::")));
+    write("/etc/group", format!("big:x:0:{names}\n{}", lines(count, |i| format!("g{i}:x:{i}:"))));
+    write("/etc/fstab", lines(count, |i| format!("LABEL=x{i} /m{i} ext4 comment=cloudconfig 0 0")));
+    write("/home/u1/.ssh/authorized_keys", lines(count, |i| format!("ssh-rsa {}", key(i))));
+    let config = yaml::parse("config", &text).unwrap().root;
+    modules::schema::check_cloud_config(&config, &|_| None);
+    let context = modules::Context {
+        sys: &sys,
+        layout: &state::Layout::default(),
+        instance: &state::Instance::default(),
+        distro: distro::Distro::named("ubuntu").unwrap(),
+        config: &config,
+        source_map: &config::SourceMap::default(),
+        system_info: &Node::null(),
+        args: &[],
+        script_timeout: std::time::Duration::from_secs(20),
+        hotplug: modules::HotplugPolicy::default(),
+        is_repeat: false,
+    };
+    // Modules without their programs fail.
+    let _ = (modules::find_module(module).unwrap().run)(&context);
+}
+
+/// The part of a public key in base64.
+fn key(i: usize) -> String {
+    format!("AAAAB3NzaC1yc2EAAAADAQABAAABAQ{i:06}")
+}
+
+/// Checks a configuration, and renders it in every format.
+fn render_network(text: &str) {
+    let root = yaml::parse("network", text).unwrap().root;
+    let facts = netconfig::Facts::from_pairs([("ens3", "52:54:00:00:00:01")]);
+    modules::schema::check_network(&root);
+    for renderer in netconfig::render::RENDERERS {
+        let distro = if renderer.name == "sysconfig" { "rhel" } else { "debian" };
+        netconfig::render::render(&root, renderer, &netconfig::Target::for_distro(distro), &facts).unwrap();
+    }
 }
 
 #[inline(never)]
-fn measured(work: fn(usize), size: usize) {
+fn measured(work: &dyn Fn(usize), size: usize) {
     work(size);
 }
 

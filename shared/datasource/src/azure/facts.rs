@@ -58,19 +58,13 @@ impl ProvisioningData<'_> {
         metadata.insert("imds", document);
         metadata.insert("instance-id", instance.id.as_str());
         let host = text(self.document, &["compute", "osProfile", "computerName"]);
-        if let Some(host) = host.as_deref().or(self.ovf.host_name.as_deref()) {
-            metadata.insert("local-hostname", host);
-        }
-        let keys = match keys(self.document) {
-            Some(keys) => keys,
-            None => {
-                let keys = self.keys_of_ovf_env(&mut warnings);
-                if !keys.is_empty() {
-                    metadata.insert("public-keys", keys.iter().map(|k| Node::from(&**k)).collect::<Vec<_>>());
-                }
-                keys
-            }
-        };
+        metadata.insert_some("local-hostname", host.as_deref().or(self.ovf.host_name.as_deref()));
+        let keys = keys(self.document).unwrap_or_else(|| {
+            let keys = self.keys_of_ovf_env(&mut warnings);
+            let nodes: Vec<Node> = keys.iter().map(|key| Node::from(key.as_str())).collect();
+            metadata.insert_unless_empty("public-keys", nodes);
+            keys
+        });
         let metadata = Node::from(metadata);
         standard::fill(instance, &metadata);
         instance.public_keys = keys;
@@ -86,16 +80,11 @@ impl ProvisioningData<'_> {
     fn keys_of_ovf_env(&self, warnings: &mut Vec<String>) -> Vec<String> {
         let mut keys = Vec::new();
         for key in &self.ovf.keys {
-            let known = |print: &str| {
-                self.certificate_keys
-                    .iter()
-                    .find(|(of, _)| of.eq_ignore_ascii_case(print))
-                    .map(|(_, key)| key)
-            };
+            let mut known = self.certificate_keys.iter();
             match key {
                 Key::Value(key) => keys.push(key.clone()),
-                Key::Fingerprint(print) => match known(print) {
-                    Some(key) => keys.push(key.clone()),
+                Key::Fingerprint(print) => match known.find(|(of, _)| of.eq_ignore_ascii_case(print)) {
+                    Some((_, key)) => keys.push(key.clone()),
                     None => warnings.push(format!(
                         "no certificate of the wire server has the fingerprint {print}, which ovf-env.xml names; \
                          ignoring this SSH key"

@@ -21,32 +21,19 @@ const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 /// The ovf-env.xml with which a pre-provisioned machine is provisioned.
 const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
 
-const FIELDS: [Field; 26] = [
-    ("compute", FieldType::Map, false),
-    ("compute.osProfile", FieldType::Map, false),
+const FIELDS: [Field; 13] = [
     ("compute.osProfile.computerName", FieldType::Text, false),
     ("compute.osProfile.adminUsername", FieldType::Text, false),
     ("compute.osProfile.disablePasswordAuthentication", FieldType::Switch, false),
     ("compute.location", FieldType::Text, false),
     ("compute.platformFaultDomain", FieldType::Text, false),
     ("compute.userData", FieldType::Data, false),
-    ("compute.publicKeys", FieldType::List, false),
     ("compute.publicKeys[].keyData", FieldType::Lines, true),
-    ("extended", FieldType::Map, false),
-    ("extended.compute", FieldType::Map, false),
     ("extended.compute.hasCustomData", FieldType::Switch, false),
     ("extended.compute.ppsType", FieldType::Str, false),
-    ("network", FieldType::Map, false),
-    ("network.interface", FieldType::List, false),
-    ("network.interface[].ipv4", FieldType::Map, false),
-    ("network.interface[].ipv4.ipAddress", FieldType::List, false),
     ("network.interface[].ipv4.ipAddress[].privateIpAddress", FieldType::Text, false),
-    ("network.interface[].ipv4.subnet", FieldType::List, false),
     ("network.interface[].ipv4.subnet[].prefix", FieldType::Text, false),
-    ("network.interface[].ipv6", FieldType::Map, false),
-    ("network.interface[].ipv6.ipAddress", FieldType::List, false),
     ("network.interface[].ipv6.ipAddress[].privateIpAddress", FieldType::Text, false),
-    ("network.interface[].ipv6.subnet", FieldType::List, false),
     ("network.interface[].ipv6.subnet[].prefix", FieldType::Text, false),
 ];
 
@@ -96,10 +83,10 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let attempts = if has_route { u32::MAX } else { ATTEMPTS_WITHOUT_ROUTE };
     let base = policy.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys).map_err(Error::Request)?;
-    let request = |path: &str| request(policy, &format!("{base}{path}"), &id);
-    let fetch = |path: &str| {
-        retry_until(sys, &request(path), attempts, deadline, |status| !matches!(status, 404 | 410))
+    let get = |path: &str, is_final: fn(u16) -> bool| {
+        retry_until(sys, &request(policy, &format!("{base}{path}"), &id), attempts, deadline, is_final)
     };
+    let fetch = |path: &str| get(path, |status| !matches!(status, 404 | 410));
     let mut path = NEWEST;
     let mut response = fetch(path);
     if response.as_ref().is_ok_and(|response| response.status == 400) {
@@ -110,10 +97,7 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let response = match response {
         Err(e) if e.is_too_large() => {
             warning!(sys, "Azure: {e}; reading its parts");
-            return parts(sys, path, &|path: &str| {
-                retry_until(sys, &request(path), attempts, deadline, |_| true)
-            })
-            .map_err(Error::Request);
+            return parts(sys, path, &|path: &str| get(path, |_| true)).map_err(Error::Request);
         }
         response => response.map_err(Error::Request)?,
     };
@@ -197,20 +181,17 @@ fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -
     };
     let mut compute = Map::new();
     for name in ["osProfile", "publicKeys"] {
-        if let Some(part) = json(&format!("compute/{name}"))? {
-            compute.insert(name, part);
-        }
+        compute.insert_some(name, json(&format!("compute/{name}"))?);
     }
     for name in ["location", "platformFaultDomain", "userData"] {
-        if let Some(text) = get(&format!("compute/{name}"), "text")? {
-            compute.insert(name, String::from_utf8_lossy(&text).into_owned());
-        }
+        compute.insert_some(
+            name,
+            get(&format!("compute/{name}"), "text")?.map(|text| String::from_utf8_lossy(&text).into_owned()),
+        );
     }
     let mut document = Map::new();
     document.insert("compute", compute);
-    if let Some(network) = json("network")? {
-        document.insert("network", network);
-    }
+    document.insert_some("network", json("network")?);
     Ok(document.into())
 }
 

@@ -36,10 +36,7 @@ impl InstanceData<'_> {
     pub fn instance(&self, ctx: &Search<'_>) -> Result<Instance> {
         let sys = ctx.sys;
         let ovf = &self.seed.map(|seed| usable(sys, &seed.ovf)).unwrap_or_default();
-        let hash = match ovf.new_password() {
-            Some(password) => Some(hash_password(sys, password)?),
-            None => None,
-        };
+        let hash = ovf.new_password().map(|password| hash_password(sys, password)).transpose()?;
         let source = self.source();
         let mut instance =
             standard::instance(NAME, &format!("DataSource{NAME} [seed={source}]"), source.into());
@@ -98,18 +95,11 @@ impl InstanceData<'_> {
                     settings.is_set("apply_network_config_for_secondary_ips", true),
                 "apply_network_config_set_name": settings.is_set("apply_network_config_set_name", true),
             });
-            return Some(standard::network_in(
-                NetworkFormat::AzureImds,
-                content,
-                &standard::metadata_of(NAME),
-            ));
+            let source = standard::metadata_of(NAME);
+            return Some(standard::network_in(NetworkFormat::AzureImds, content, &source));
         }
-        let nic = nics.candidates.into_iter().next()?;
-        Some(standard::network_in(
-            NetworkFormat::Yaml,
-            facts::fallback(&nic),
-            "Azure: DHCP on the preferred NIC",
-        ))
+        let config = facts::fallback(&nics.candidates.into_iter().next()?);
+        Some(standard::network_in(NetworkFormat::Yaml, config, "Azure: DHCP on the preferred NIC"))
     }
 }
 
@@ -117,14 +107,12 @@ impl InstanceData<'_> {
 fn usable(sys: &System, ovf: &Ovf) -> Ovf {
     let place = |name: &str| format!("Azure: {OVF_ENV}: {name}");
     let line = |name: &str, text: &str| fields::valid_line(sys, &place(name), text).map(String::from);
+    let valid_keys = |text: &str| fields::valid_keys(sys, &place("PublicKey.Value"), text);
     let key = |key: &Key| -> Vec<Key> {
         match key {
-            Key::Value(text) => {
-                let keys = fields::valid_keys(sys, &place("PublicKey.Value"), text);
-                keys.into_iter().map(Key::Value).collect()
-            }
+            Key::Value(text) => valid_keys(text).into_iter().map(Key::Value).collect(),
             Key::Fingerprint(text) => {
-                line("PublicKey.Fingerprint", text).map(Key::Fingerprint).into_iter().collect()
+                Vec::from_iter(line("PublicKey.Fingerprint", text).map(Key::Fingerprint))
             }
         }
     };

@@ -163,15 +163,13 @@ impl<'a> Reporter<'a> {
 
     fn failure_text(&self, error: Option<&Error>) -> String {
         let now = self.sys.clock().wall();
-        match &self.failure {
-            Some(failure) => failure.encode(&self.vm_id, now),
-            None => {
-                let failure = Failure::new(error.map(ToString::to_string).unwrap_or_default());
-                let text = failure.encode(&self.vm_id, now);
-                self.send_to_host(&text);
-                text
-            }
+        if let Some(failure) = &self.failure {
+            return failure.encode(&self.vm_id, now);
         }
+        let failure = Failure::new(error.map(ToString::to_string).unwrap_or_default());
+        let text = failure.encode(&self.vm_id, now);
+        self.send_to_host(&text);
+        text
     }
 }
 

@@ -72,12 +72,8 @@ pub fn find(ctx: &Search<'_>, data_dir: &str, is_new: bool) -> std::result::Resu
 }
 
 fn read(sys: &System, at: &str, source: &str, disc: Option<&str>) -> Result<Option<SeedResult>> {
-    let bytes = match sys.read_at_most(format!("{at}/{OVF_ENV}"), MAX_FILE_SIZE) {
-        Ok(bytes) => bytes,
-        Err(e) if e.is_not_found() => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    Ok(parse(bytes, source, disc).transpose())
+    let read = media::if_found(sys.read_at_most(format!("{at}/{OVF_ENV}"), MAX_FILE_SIZE))?;
+    Ok(read.and_then(|bytes| parse(bytes, source, disc).transpose()))
 }
 
 /// Parses the content of the file; returns `None` if it is not Azure's.

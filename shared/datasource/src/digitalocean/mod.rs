@@ -11,8 +11,8 @@ use ephemeral::Ipv4Method;
 use state::Instance;
 use system::{Error, Result, System};
 
+use crate::document::fields::Field;
 use crate::document::fields::FieldType::{Data, Keys, Map, Text};
-use crate::document::fields::{self, Field};
 use crate::firmware;
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
@@ -39,9 +39,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let serial = firmware::require_serial(ctx.sys)?;
     let mut service = SERVICE;
     if !ctx.is_enabled(NAME, "use_ip4LL") {
@@ -82,8 +79,7 @@ fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Re
     if ["droplet_id", "interfaces"].iter().all(|key| metadata.get(key).is_none_or(Node::is_null)) {
         return Err(Error::new(format!("{url}: metadata has neither droplet_id nor interfaces")));
     }
-    let fields = [&FIELDS[..], &network::FIELDS].concat();
-    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &fields);
+    standard::drop_invalid(ctx.sys, NAME, &mut metadata, &[&FIELDS, &network::FIELDS]);
     let metadata = &metadata;
     let given = |key: &str| metadata.get(key).filter(|node| !node.is_null()).cloned();
     let or = |key: &str, default: &str| given(key).unwrap_or_else(|| default.into());

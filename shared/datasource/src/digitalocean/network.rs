@@ -5,26 +5,22 @@ use system::{System, warning};
 
 use super::NAME;
 use crate::document::fields::Field;
-use crate::document::fields::FieldType::{Map as MapType, Prefix, Str, StrList, Text};
+use crate::document::fields::FieldType::{Prefix, Str, StrList, Text};
 use crate::document::v1;
 use crate::{Nics, document, standard};
 
 /// The fields that are read here.
-pub const FIELDS: [Field; 16] = [
+pub const FIELDS: [Field; 12] = [
     ("dns.nameservers", StrList, false),
     ("interfaces{}[].type", Str, false),
-    ("interfaces{}[].ipv4", MapType, false),
     ("interfaces{}[].ipv4.ip_address", Str, false),
     ("interfaces{}[].ipv4.netmask", Text, false),
     ("interfaces{}[].ipv4.gateway", Str, false),
-    ("interfaces{}[].ipv6", MapType, false),
     ("interfaces{}[].ipv6.ip_address", Str, false),
     ("interfaces{}[].ipv6.cidr", Prefix, false),
     ("interfaces{}[].ipv6.gateway", Str, false),
-    ("interfaces{}[].anchor_ipv4", MapType, false),
     ("interfaces{}[].anchor_ipv4.ip_address", Str, false),
     ("interfaces{}[].anchor_ipv4.netmask", Text, false),
-    ("interfaces{}[].anchor_ipv6", MapType, false),
     ("interfaces{}[].anchor_ipv6.ip_address", Str, false),
     ("interfaces{}[].anchor_ipv6.cidr", Prefix, false),
 ];

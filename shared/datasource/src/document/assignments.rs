@@ -132,7 +132,11 @@ impl Lexer<'_> {
                     };
                     return Some(Token::Operator(operator));
                 }
-                _ => return self.word().map(Token::Word),
+                _ => {
+                    let word = self.word();
+                    self.end = self.end.or_else(|| word.is_none().then_some((line, UNTERMINATED)));
+                    return word.map(Token::Word);
+                }
             }
         }
     }
@@ -142,7 +146,6 @@ impl Lexer<'_> {
         let mut word = Word { line: self.line, ..Word::default() };
         let mut after_value_start = false;
         while let Some(c) = self.rest.peek().copied() {
-            let line = self.line;
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
                 _ => drop(self.next()),
@@ -151,10 +154,10 @@ impl Lexer<'_> {
             match c {
                 '\'' | '"' => {
                     word.is_quoted = true;
-                    let is_closed = if c == '\'' { self.single(&mut word) } else { self.double(&mut word) };
-                    if !is_closed {
-                        self.end.get_or_insert((line, UNTERMINATED));
-                        return None;
+                    if c == '\'' {
+                        self.single(&mut word)?
+                    } else {
+                        self.double(&mut word)?
                     }
                     // An empty value is a value.
                     if word.parts.is_empty() {
@@ -193,56 +196,41 @@ impl Lexer<'_> {
         Some(word)
     }
 
-    fn single(&mut self, word: &mut Word) -> bool {
+    fn single(&mut self, word: &mut Word) -> Option<()> {
         loop {
-            match self.next() {
-                Some('\'') => return true,
-                Some(c) => word.push(c),
-                None => return false,
+            match self.next()? {
+                '\'' => return Some(()),
+                c => word.push(c),
             }
         }
     }
 
-    fn double(&mut self, word: &mut Word) -> bool {
+    fn double(&mut self, word: &mut Word) -> Option<()> {
         loop {
-            match self.next() {
-                Some('"') => return true,
-                Some('\\') => match self.next() {
-                    Some('\n') => {}
-                    Some(c @ ('$' | '`' | '"' | '\\')) => word.push(c),
-                    Some(c) => {
+            match self.next()? {
+                '"' => return Some(()),
+                '\\' => match self.next()? {
+                    '\n' => {}
+                    c @ ('$' | '`' | '"' | '\\') => word.push(c),
+                    c => {
                         word.push('\\');
                         word.push(c);
                     }
-                    None => return false,
                 },
-                Some('$') => {
-                    if self.variable(word).is_none() {
-                        return false;
-                    }
-                }
-                Some('`') => {
-                    if self.backquotes(word).is_none() {
-                        return false;
-                    }
-                }
-                Some(c) => word.push(c),
-                None => return false,
+                '$' => self.variable(word)?,
+                '`' => self.backquotes(word)?,
+                c => word.push(c),
             }
         }
     }
 
     /// Reads what follows a `$`. Returns `None` if a bracket is not closed.
     fn variable(&mut self, word: &mut Word) -> Option<()> {
-        let line = self.line;
         let mut name = String::new();
         match self.rest.peek() {
             Some('{') => {
                 self.next();
-                if self.skip('{', '}', Some(&mut name)).is_none() {
-                    self.end.get_or_insert((line, UNTERMINATED));
-                    return None;
-                }
+                self.skip('{', '}', Some(&mut name))?;
                 if !is_name(&name) {
                     word.is_unknown("expansions with operators are not supported");
                     return Some(());
@@ -251,11 +239,7 @@ impl Lexer<'_> {
             Some('(') => {
                 self.next();
                 word.is_unknown(SUBSTITUTION);
-                if self.skip('(', ')', None).is_none() {
-                    self.end.get_or_insert((line, UNTERMINATED));
-                    return None;
-                }
-                return Some(());
+                return self.skip('(', ')', None);
             }
             Some(c) if c.is_ascii_alphabetic() || *c == '_' => {
                 while let Some(c) = self.rest.peek().filter(|c| c.is_ascii_alphanumeric() || **c == '_') {
@@ -305,17 +289,12 @@ impl Lexer<'_> {
     }
 
     fn backquotes(&mut self, word: &mut Word) -> Option<()> {
-        let line = self.line;
         word.is_unknown(SUBSTITUTION);
         loop {
-            match self.next() {
-                Some('`') => return Some(()),
-                Some('\\') => drop(self.next()),
-                Some(_) => {}
-                None => {
-                    self.end.get_or_insert((line, UNTERMINATED));
-                    return None;
-                }
+            match self.next()? {
+                '`' => return Some(()),
+                '\\' => drop(self.next()),
+                _ => {}
             }
         }
     }

@@ -48,7 +48,8 @@ pub enum FieldType {
 }
 
 /// A field of a document: its path (names separated by dots; `LIST[].NAME` is a field of each item of a list, `MAP{}.NAME`
-/// of each value of a map), its type, and whether each document or item must have it. An item without it becomes null.
+/// of each value of a map), its type, and whether each document or item must have it. An item without it becomes null. The maps
+/// and lists on its path are checked, too.
 pub type Field = (&'static str, FieldType, bool);
 
 /// Returns whether a word means on; `None` if it means neither on nor off.
@@ -80,22 +81,19 @@ pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[F
 /// Checks the field at `path` below a node, which messages call `place`.
 fn check_path(node: &mut Node, place: &str, path: &str, field: &Field, problems: &mut Vec<String>) {
     let (_, field_type, is_required) = *field;
-    let nested = |name: &str| match (place, name) {
-        ("", name) => name.to_string(),
-        (place, "") => place.to_string(),
-        (place, name) => format!("{place}.{name}"),
-    };
     let Some((name, end)) = path.split_once(['[', '{']) else {
-        match find_mut(node, path).filter(|node| !node.is_null()) {
-            None if is_required => problems.push(format!("{} is missing", nested(path))),
+        match reach(node, place, path, problems).filter(|node| !node.is_null()) {
+            None if is_required => problems.push(format!("{} is missing", nested(place, path))),
             None => {}
-            Some(found) => problems.extend(check_field(&nested(path), found, field_type)),
+            Some(found) => problems.extend(check_field(&nested(place, path), found, field_type)),
         }
         return;
     };
     // The rest of the path: after `].` or `}.`, or `]{}.` for the values of the items.
     let path = end[1..].trim_start_matches('.');
-    let container = if name.is_empty() { Some(node) } else { find_mut(node, name) };
+    let container = if name.is_empty() { Some(node) } else { reach(node, place, name, problems) };
+    let Some(container) = container else { return };
+    let of_container = nested(place, name);
     let mut check_item = |item: &mut Node, place: String| {
         if item.is_null() {
             return;
@@ -113,23 +111,54 @@ fn check_path(node: &mut Node, place: &str, path: &str, field: &Field, problems:
             *item = Node::null();
         }
     };
-    match container.map(|node| &mut node.value) {
-        Some(Value::Seq(items)) if end.starts_with(']') => {
+    let is_list = end.starts_with(']');
+    match &mut container.value {
+        Value::Seq(items) if is_list => {
             for (i, item) in items.iter_mut().enumerate() {
-                check_item(item, format!("{}[{i}]", nested(name)));
+                check_item(item, format!("{of_container}[{i}]"));
             }
         }
-        Some(Value::Map(map)) if end.starts_with('}') => {
+        Value::Map(map) if !is_list => {
             let keys: Vec<String> = map.iter().filter_map(|(key, _)| key.scalar_text()).collect();
             for key in keys {
                 if let Some(value) = map.get_mut(&key) {
-                    check_item(value, format!("{}.{key}", nested(name)));
+                    check_item(value, format!("{of_container}.{key}"));
                 }
             }
         }
-        // A container of another type is reported by its own entry in the table.
-        _ => {}
+        Value::Null => {}
+        // The values of a map of lists.
+        _ if name.is_empty() => {}
+        _ => {
+            let problem = expected(if is_list { "a list" } else { "a map" }, container);
+            problems.push(reject(&of_container, container, &problem));
+        }
     }
+}
+
+fn nested(place: &str, name: &str) -> String {
+    match (place, name) {
+        ("", name) => name.to_string(),
+        (place, "") => place.to_string(),
+        (place, name) => format!("{place}.{name}"),
+    }
+}
+
+/// Returns what is at a path of names; what is not a map on the way is a problem and becomes null.
+fn reach<'n>(
+    node: &'n mut Node,
+    place: &str,
+    path: &str,
+    problems: &mut Vec<String>,
+) -> Option<&'n mut Node> {
+    let mut at = place.to_string();
+    path.split('.').try_fold(node, |node, name| {
+        if !node.is_null() && node.as_map().is_none() {
+            problems.push(reject(&at, node, &expected("a map", node)));
+        }
+        at = nested(&at, name);
+        node.as_map_mut()?.get_mut(name)
+    })
 }
 
 fn find_mut<'n>(document: &'n mut Node, path: &str) -> Option<&'n mut Node> {

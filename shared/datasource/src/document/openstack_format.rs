@@ -8,22 +8,19 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, DeviceSearch, Instance, NetworkFormat};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::document::fields::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
+use crate::document::fields::FieldType::{Data, Keys, Str, StrList, Text};
 use crate::document::fields::{self, Field};
 use crate::{document, standard};
 
-const FIELDS: [Field; 12] = [
+const FIELDS: [Field; 9] = [
     ("uuid", Text, true),
     ("hostname", Text, false),
     ("public_keys", Keys, false),
     ("availability_zone", Text, false),
     ("random_seed", Data, false),
-    ("meta", Map, false),
     ("meta.dsmode", Text, false),
-    ("files", List, false),
     ("files[].path", Text, true),
     ("files[].content_path", Text, true),
-    ("network_config", Map, false),
     ("network_config.content_path", Text, false),
 ];
 
@@ -60,24 +57,20 @@ pub struct OpenStackData {
 }
 
 /// The fields of `network_data.json` whose wrong types its parser cannot tell from missing ones.
-const NETWORK_FIELDS: [Field; 18] = [
-    ("links", List, false),
+const NETWORK_FIELDS: [Field; 14] = [
     ("links[].id", Str, false),
     ("links[].name", Str, false),
     ("links[].type", Text, false),
     ("links[].ethernet_mac_address", Str, false),
     ("links[].bond_links", StrList, false),
     ("links[].vlan_link", Str, false),
-    ("networks", List, false),
     ("networks[].link", Str, false),
     ("networks[].type", Str, false),
     ("networks[].ip_address", Str, false),
-    ("networks[].routes", List, false),
     ("networks[].routes[].network", Str, false),
     ("networks[].routes[].destination", Str, false),
     ("networks[].routes[].netmask", Text, false),
     ("networks[].routes[].gateway", Str, false),
-    ("services", List, false),
     ("services[].address", Str, false),
 ];
 
@@ -173,9 +166,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     let mut read = OpenStackData { version: 2, ..OpenStackData::default() };
     if let Some(map) = metadata.as_map_mut() {
         map.insert("instance-id", id);
-        if let Some(name) = map.get("hostname").cloned() {
-            map.insert("local-hostname", name);
-        }
+        map.insert_some("local-hostname", map.get("hostname").cloned());
         read.random_seed = random_seed(sys, &at("meta_data.json"), map.remove("random_seed"));
     }
     // A missing file is skipped. A read error is returned, because the next attempt may succeed.

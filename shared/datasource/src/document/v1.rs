@@ -25,17 +25,13 @@ pub fn nic<'n>(sys: &System, nics: &'n Nics, entry: &Node, key: &str, place: &st
 
 /// Returns the entry of DNS servers: an address or a list of addresses.
 pub fn nameserver(addresses: impl Into<Node>) -> Map {
-    let mut entry = map(&[("type", "nameserver")]);
-    entry.insert("address", addresses.into());
-    entry
+    Map::from([("type", "nameserver".into()), ("address", addresses.into())])
 }
 
 /// Returns the configuration of these entries.
 pub fn config(entries: Vec<Map>) -> Node {
-    let mut config = Map::new();
-    config.insert("version", 1);
-    config.insert("config", entries.into_iter().map(Node::from).collect::<Vec<_>>());
-    config.into()
+    let entries: Vec<Node> = entries.into_iter().map(Node::from).collect();
+    Node::from([("version", 1.into()), ("config", entries.into())])
 }
 
 /// Returns a configuration with the names that the machine's NICs have, by MAC; entries of other types (a bond may have the MAC

@@ -4,7 +4,7 @@
 use config::Node;
 use system::{Result, System, warning};
 
-use crate::media::seed;
+use crate::media::{self, seed};
 use crate::standard;
 
 /// The system's credentials, as PID 1 imported them: from the container manager, SMBIOS type 11, fw_cfg, the kernel command
@@ -76,11 +76,8 @@ fn label(name: &str) -> String {
 }
 
 fn read_first(sys: &System, directories: &[String], name: &str) -> Result<Option<Vec<u8>>> {
-    for directory in directories {
-        match sys.read(format!("{directory}/cloud-init.{name}")) {
-            Err(e) if e.is_not_found() => {}
-            read => return read.map(Some),
-        }
-    }
-    Ok(None)
+    let mut read = directories
+        .iter()
+        .map(|directory| media::read_optional(sys, &format!("{directory}/cloud-init.{name}")));
+    read.find_map(Result::transpose).transpose()
 }

@@ -50,10 +50,18 @@ fn file_systems(ctx: &Search<'_>) -> FileSystems {
 ///
 /// Fails if the file exists and cannot be read.
 pub fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
-    match sys.read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    if_found(sys.read(path))
+}
+
+/// Returns what was read; `None` if it does not exist.
+///
+/// # Errors
+///
+/// Fails as `read` did for any other reason.
+pub fn if_found<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
         Err(e) if e.is_not_found() => Ok(None),
-        Err(e) => Err(e),
+        read => read.map(Some),
     }
 }
 

@@ -58,12 +58,8 @@ pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
 pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Option<Seed>> {
     let read = |name: &str| sys.read(format!("{directory}/{name}"));
     let optional = |name: &str| media::read_optional(sys, &format!("{directory}/{name}"));
-    let user_data = standard::ignore_too_large(sys, "user-data", read("user-data").map(Some));
-    let user_data = match user_data {
-        Err(e) if e.is_not_found() => None,
-        // Too large, which is logged.
-        user_data => Some(user_data?.unwrap_or_default()),
-    };
+    // Empty if it is too large, which is logged.
+    let user_data = media::if_found(standard::ignore_too_large(sys, "user-data", read("user-data")))?;
     let (meta, user) = match (optional("meta-data")?, user_data) {
         (Some(meta), Some(user)) => (meta, user),
         (None, None) => return Ok(None),
@@ -112,10 +108,7 @@ pub fn fetch(sys: &System, base: &str, policy: &RetryPolicy) -> Result<Seed> {
     let url = |name: &str| file_url(base, name);
     let request = |name: &str| policy.with_retries(Request::get(url(name)));
     let body = |request: Request| sys.fetch(&request).map(|response| response.body);
-    let optional = |name: &str| match body(request(name).optional()) {
-        Err(e) if e.is_not_found() => None,
-        read => optional_or_log(sys, name, read.map(Some)),
-    };
+    let optional = |name: &str| optional_or_log(sys, name, media::if_found(body(request(name).optional())));
     // The required files first: if they are missing, only one file is retried.
     let first = request("meta-data");
     let meta = body(match policy.first_response_deadline {

@@ -27,10 +27,7 @@ pub fn config(sys: &System, context: &Context, nics: &[Nic]) -> Node {
         let name = context_name(context, &nic.mac).unwrap_or(&nic.name);
         ethernets.insert(nic.name.as_str(), Device { sys, context, name }.config(&nic.mac));
     }
-    let mut config = Map::new();
-    config.insert("version", 2);
-    config.insert("ethernets", ethernets);
-    config.into()
+    Node::from([("version", 2.into()), ("ethernets", ethernets.into())])
 }
 
 /// Returns the name in the context (`ETH0`) of the NIC with this MAC.
@@ -86,35 +83,23 @@ impl Device<'_> {
     }
 
     fn config(&self, mac: &str) -> Map {
-        let mut config = Map::new();
-        let mut matches = Map::new();
-        matches.insert("macaddress", mac);
-        config.insert("match", matches);
-        config.insert("addresses", self.addresses(mac));
-        if let Some(gateway) = self.parsed::<Ipv4Addr>("GATEWAY", "an IPv4 address") {
-            config.insert("gateway4", gateway.to_string());
-        }
+        let matches = Node::from([("macaddress", mac.into())]);
+        let mut config = Map::from([("match", matches), ("addresses", self.addresses(mac).into())]);
+        config.insert_some(
+            "gateway4",
+            self.parsed::<Ipv4Addr>("GATEWAY", "an IPv4 address").map(|gateway| gateway.to_string()),
+        );
         let field = if self.text("IP6_GATEWAY").is_some() { "IP6_GATEWAY" } else { "GATEWAY6" };
         if self.parsed::<Ipv6Addr>(field, "an IPv6 address").is_some() {
             config.insert("gateway6", self.text(field).unwrap_or_default());
         }
         let mut nameservers = Map::new();
         for (key, field) in [("addresses", "DNS"), ("search", "SEARCH_DOMAIN")] {
-            let words = self.words(field);
-            if !words.is_empty() {
-                nameservers.insert(key, nodes(words));
-            }
+            nameservers.insert_unless_empty(key, nodes(self.words(field)));
         }
-        if !nameservers.is_empty() {
-            config.insert("nameservers", nameservers);
-        }
-        if let Some(mtu) = self.parsed::<u32>("MTU", "a number") {
-            config.insert("mtu", i64::from(mtu));
-        }
-        let routes = self.routes();
-        if !routes.is_empty() {
-            config.insert("routes", routes);
-        }
+        config.insert_unless_empty("nameservers", nameservers);
+        config.insert_some("mtu", self.parsed::<u32>("MTU", "a number").map(i64::from));
+        config.insert_unless_empty("routes", self.routes());
         config
     }
 
@@ -156,10 +141,7 @@ impl Device<'_> {
             let words: Vec<&str> = entry.split_whitespace().collect();
             match words.as_slice() {
                 [to, "via", gateway] if gateway.parse::<IpAddr>().is_ok() => {
-                    let mut route = Map::new();
-                    route.insert("to", *to);
-                    route.insert("via", *gateway);
-                    routes.push(route.into());
+                    routes.push(Node::from([("to", (*to).into()), ("via", (*gateway).into())]));
                 }
                 _ => self.invalid("ROUTES", "entries of the form 'NETWORK via GATEWAY'"),
             }

@@ -49,9 +49,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let policy = SERVICE.policy(ctx);
     let Some(documents) = SERVICE.fetch(ctx, &policy, &ctx.first_nic(), &mut |session| fetch(session))?
     else {
@@ -91,15 +88,13 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
 }
 
 /// The fields that are used.
-const FIELDS: [Field; 10] = [
+const FIELDS: [Field; 8] = [
     ("id", FieldType::Text, false),
     ("hostname", FieldType::Text, false),
     ("zone", FieldType::Text, false),
-    ("ssh_public_keys", FieldType::List, false),
     ("ssh_public_keys[].key", FieldType::Lines, true),
     // A list of strings.
     ("tags", FieldType::Keys, false),
-    ("public_ips", FieldType::List, false),
     ("public_ips[].address", FieldType::Text, true),
     ("public_ips[].netmask", FieldType::Text, true),
     ("public_ips[].gateway", FieldType::Text, false),

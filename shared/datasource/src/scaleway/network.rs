@@ -23,9 +23,8 @@ pub fn config(sys: &System, metadata: &Node, lease: Option<&Lease>, nic: &str) -
         let address = text("address");
         if leased.as_deref() == Some(&address) {
             device.insert("dhcp4", true);
-            let mut route = v1::map(&[("to", SERVICE.0), ("via", SERVICE.1)]);
-            route.insert("on-link", true);
-            routes.push(Node::from(route));
+            let (to, via) = SERVICE;
+            routes.push(Node::from([("to", to.into()), ("via", via.into()), ("on-link", true.into())]));
             continue;
         }
         addresses.push(Node::from(format!("{address}/{}", text("netmask"))));
@@ -45,17 +44,9 @@ pub fn config(sys: &System, metadata: &Node, lease: Option<&Lease>, nic: &str) -
     if !has_any {
         device.insert("dhcp4", true);
     }
-    for (key, list) in [("addresses", addresses), ("routes", routes)] {
-        if !list.is_empty() {
-            device.insert(key, list);
-        }
-    }
-    let mut ethernets = Map::new();
-    ethernets.insert(nic, device);
-    let mut config = Map::new();
-    config.insert("version", 2);
-    config.insert("ethernets", ethernets);
-    config.into()
+    device.insert_unless_empty("addresses", addresses);
+    device.insert_unless_empty("routes", routes);
+    Node::from([("version", 2.into()), ("ethernets", Node::from([(nic, device.into())]))])
 }
 
 #[cfg(test)]

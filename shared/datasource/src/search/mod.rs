@@ -4,9 +4,30 @@ pub mod login_warning;
 
 use config::{Map, Node, Value};
 use state::Instance;
-use system::{Error, Request, Result, StepResult, debug, info};
+use system::{Error, Request, Result, StepResult, System, debug, info, warning};
 
 use crate::{Datasource, Search, Stage, datasource};
+
+/// Returns the first thing that a source has. The failures of the sources before it are warnings then; if no source has
+/// anything, the first of them is the error.
+pub fn first_of<T>(
+    sys: &System,
+    prefix: &str,
+    sources: impl Iterator<Item = Result<Option<T>>>,
+) -> Result<Option<T>> {
+    let mut failures = Vec::new();
+    for source in sources {
+        match source {
+            Ok(None) => {}
+            Ok(found) => {
+                failures.iter().for_each(|e| warning!(sys, "{prefix}{e}"));
+                return Ok(found);
+            }
+            Err(e) => failures.push(e),
+        }
+    }
+    failures.into_iter().next().map_or(Ok(None), Err)
+}
 
 /// The outcome of a search.
 #[derive(Debug, Default)]
@@ -96,6 +117,9 @@ impl Datasource {
     ///
     /// Fails if this machine may be on this cloud, and its data cannot be read.
     pub fn find_instance(&self, ctx: &Search<'_>) -> Result<Option<Instance>> {
+        if !(self.is_here)(ctx, self.name) {
+            return Ok(None);
+        }
         let unfinished = urls_without_scheme(ctx.settings(self.name));
         let redact = |text: &str| without_secrets(&without_urls(text, &unfinished));
         let mut found = (self.find)(ctx).map_err(|e| {

@@ -30,9 +30,7 @@ pub fn config(
         };
         let mut entry = v1::map(&[("type", "physical"), ("name", &name)]);
         for (key, field) in [("mac_address", "mac"), ("mtu", "mtu"), ("params", "params")] {
-            if let Some(value) = nic.get(field).filter(|value| !value.is_null()) {
-                entry.insert(key, value.clone());
-            }
+            entry.insert_some(key, nic.get(field).filter(|value| !value.is_null()).cloned());
         }
         let mut subnets = Vec::new();
         for (j, ip) in list(sys, nic, &place, "ips").iter().enumerate() {
@@ -77,9 +75,7 @@ fn static_subnet(
 ) -> Map {
     let mut subnet = v1::map(&[("type", "static"), ("address", ip)]);
     for field in SUBNET_FIELDS {
-        if let Some(value) = nic.get(field).filter(|value| !value.is_null()) {
-            subnet.insert(field, value.clone());
-        }
+        subnet.insert_some(field, nic.get(field).filter(|value| !value.is_null()).cloned());
     }
     // An IPv4 address in IPv6 notation has both characters.
     let family = |address: &str| usize::from(!address.contains('.'));

@@ -6,10 +6,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::document::fields::{
-    self,
-    FieldType::{Data, Keys, Map, Text},
-};
+use crate::document::fields::FieldType::{Data, Keys, Map, Text};
 use crate::firmware;
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
@@ -27,9 +24,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on(NAME) {
-        return Ok(None);
-    }
     let uuid = firmware::dmi(ctx.sys, "system-uuid");
     let uuid = uuid.ok_or_else(|| Error::new("DMI has no UUID, which is needed as the instance-id"))?;
     let policy = SERVICE.policy(ctx);
@@ -41,12 +35,7 @@ fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Inst
     let expected = [("hostname", Text, true), ("public_keys", Keys, true), ("network", Map, true)];
     let texts = ["instance_id", "region"].map(|key| (key, Text, false));
     let data = ["user_data", "vendor_data"].map(|key| (key, Data, false));
-    fields::drop_invalid(
-        ctx.sys,
-        &standard::metadata_of(NAME),
-        &mut metadata,
-        &[&expected[..], &texts[..], &data[..], &network::FIELDS].concat(),
-    );
+    standard::drop_invalid(ctx.sys, NAME, &mut metadata, &[&expected, &texts, &data, &network::FIELDS]);
     let names = [("local-hostname", "hostname"), ("network", "network"), ("public-keys", "public_keys")];
     let mut ours = document::select(&metadata, &names);
     let or = |key: &str, default: &str| document::text(&metadata, key).unwrap_or_else(|| default.into());

@@ -5,15 +5,13 @@ use system::System;
 
 use super::NAME;
 use crate::document::fields::Field;
-use crate::document::fields::FieldType::{Flag, List, Str, StrList};
+use crate::document::fields::FieldType::{Flag, Str, StrList};
 use crate::document::v1;
 use crate::{Nics, document, standard};
 
 /// The fields that are read here.
-pub const FIELDS: [Field; 9] = [
+pub const FIELDS: [Field; 7] = [
     ("network.dns", StrList, false),
-    ("network.interfaces", List, false),
-    ("network.interfaces[].ip_addresses", List, false),
     ("network.interfaces[].ip_addresses[].address", Str, false),
     ("network.interfaces[].ip_addresses[].family", Str, false),
     ("network.interfaces[].ip_addresses[].dhcp", Flag, false),
@@ -49,16 +47,15 @@ fn subnet(address: &Node, servers: Option<&Node>) -> Map {
     }
     let kind = if is_v6 { "static6" } else { "static" };
     let mut subnet = v1::map(&[("type", kind), ("control", "auto"), ("address", &text("address"))]);
-    if let Some(gateway) = document::text(address, "gateway") {
-        subnet.insert("gateway", gateway);
-    }
+    subnet.insert_some("gateway", document::text(address, "gateway"));
     if let Some((_, length)) = text("network").split_once('/') {
         subnet.insert("netmask", length);
     }
     // The servers of all interfaces have an entry of their own.
     let own = address.get("dns").filter(|own| !own.is_falsy());
-    if let Some(own) = own.filter(|own| Some(own.to_json()) != servers.map(Node::to_json)) {
-        subnet.insert("dns_nameservers", own.clone());
-    }
+    subnet.insert_some(
+        "dns_nameservers",
+        own.filter(|own| Some(own.to_json()) != servers.map(Node::to_json)).cloned(),
+    );
     subnet
 }

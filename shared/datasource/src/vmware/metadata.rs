@@ -72,8 +72,7 @@ pub fn split_network(sys: &System, key: &str, mut metadata: Map) -> (Map, Option
     match read {
         Ok(network) => {
             debug!(sys, "using the network configuration in the metadata");
-            let config = [(Node::from("config"), network.clone())].into_iter().collect::<Map>();
-            metadata.insert("network", config);
+            metadata.insert("network", Map::from([("config", network.clone())]));
             (metadata, Some(network).filter(|network| !network.is_falsy()))
         }
         Err(e) => {

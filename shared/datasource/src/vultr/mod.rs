@@ -15,7 +15,7 @@ use system::{Command, Error, Result, System, warning};
 
 use crate::document::fields::Field;
 use crate::document::fields::FieldType::{Data, Keys, List, Map, Text};
-use crate::document::{fields, v1};
+use crate::document::v1;
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Nic, Search, document, standard};
@@ -27,7 +27,8 @@ const NIC_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const NAME: &str = "Vultr";
 
-pub const VULTR: Datasource = Datasource::of_service(&SERVICE, find);
+pub const VULTR: Datasource =
+    Datasource { is_here: |ctx, name| ctx.is_on_or_warn(name), ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: NAME,
@@ -46,9 +47,6 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on_or_warn(NAME) {
-        return Ok(None);
-    }
     let agent = ctx.settings(NAME).and_then(|s| s.get("user-agent")).and_then(Node::as_str);
     let mut headers = SERVICE.headers.to_vec();
     headers.extend(agent.map(|agent| ("User-Agent", agent)));
@@ -89,11 +87,10 @@ fn printed_nics(sys: &System) -> String {
     }
 }
 
-const FIELDS: [Field; 10] = [
+const FIELDS: [Field; 9] = [
     ("instance-v2-id", Text, true),
     ("hostname", Text, false),
     ("public-keys", Keys, false),
-    ("region", Map, false),
     ("region.countrycode", Text, false),
     ("region.regioncode", Text, false),
     ("interfaces", List, false),
@@ -103,8 +100,7 @@ const FIELDS: [Field; 10] = [
 ];
 
 fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
-    let fields = [&FIELDS[..], &network::FIELDS].concat();
-    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &fields);
+    standard::drop_invalid(ctx.sys, NAME, &mut metadata, &[&FIELDS, &network::FIELDS]);
     let Some(id) = document::text(&metadata, "instance-v2-id") else {
         return Err(Error::new("metadata has no instance-v2-id"));
     };
@@ -119,9 +115,7 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
         None => network::config(ctx.sys, &nics, &metadata),
     };
     if let Some(map) = metadata.as_map_mut() {
-        if let Some(interfaces) = interfaces {
-            map.insert("cloud_interfaces", interfaces);
-        }
+        map.insert_some("cloud_interfaces", interfaces);
         map.insert("instance-id", id);
         map.insert("local-hostname", name);
         map.insert("region", region.map_or_else(Node::null, |region| region.to_lowercase().into()));

@@ -5,27 +5,22 @@ use system::System;
 
 use super::NAME;
 use crate::document::fields::Field;
-use crate::document::fields::FieldType::{List, Map as MapType, Name, Prefix, Str, Text};
+use crate::document::fields::FieldType::{Name, Prefix, Str, Text};
 use crate::document::v1;
 use crate::{Nics, document, standard};
 
 /// The fields that are read here.
-pub const FIELDS: [Field; 17] = [
-    ("cloud_interfaces.config", List, false),
+pub const FIELDS: [Field; 12] = [
     ("cloud_interfaces.config[].type", Text, false),
     ("cloud_interfaces.config[].mac_address", Name, false),
     ("cloud_interfaces.config[].mtu", Text, false),
     ("cloud_interfaces.config[].accept-ra", Text, false),
     ("interfaces[].mtu", Text, false),
     ("interfaces[].accept-ra", Text, false),
-    ("interfaces[].ipv4", MapType, false),
     ("interfaces[].ipv4.address", Text, false),
     ("interfaces[].ipv4.netmask", Text, false),
-    ("interfaces[].ipv4.additional", List, false),
     ("interfaces[].ipv4.additional[].address", Str, false),
     ("interfaces[].ipv4.additional[].netmask", Text, false),
-    ("interfaces[].ipv6", MapType, false),
-    ("interfaces[].ipv6.additional", List, false),
     ("interfaces[].ipv6.additional[].network", Str, false),
     ("interfaces[].ipv6.additional[].prefix", Prefix, false),
 ];
@@ -50,9 +45,7 @@ pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
             entry.insert("accept-ra", 1);
         }
         for key in ["mtu", "accept-ra"] {
-            if let Some(value) = interface.get(key).filter(|n| !n.is_null()) {
-                entry.insert(key, value.clone());
-            }
+            entry.insert_some(key, interface.get(key).filter(|n| !n.is_null()).cloned());
         }
         entries.push(entry);
     }
@@ -96,9 +89,7 @@ fn subnet(pairs: &[(&str, &str)]) -> Map {
 }
 
 fn add_routes(subnet: &mut Map, given: &Node) {
-    if let Some(routes) = given.get("routes") {
-        subnet.insert("routes", routes.clone());
-    }
+    subnet.insert_some("routes", given.get("routes").cloned());
 }
 
 #[cfg(test)]

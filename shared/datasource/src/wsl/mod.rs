@@ -88,9 +88,7 @@ fn metadata(sys: &System, paths: &Paths) -> Result<Node> {
         return Ok(metadata);
     }
     debug!(sys, "WSL: no metadata for {}; using the instance-id {DEFAULT_ID}", paths.name);
-    let mut default = config::Map::new();
-    default.insert("instance-id", DEFAULT_ID);
-    Ok(default.into())
+    Ok(Node::from([("instance-id", DEFAULT_ID.into())]))
 }
 
 /// Returns whether landscape-config has the option for the ID of an installation.

@@ -35,7 +35,7 @@ pub fn altcloud(facts: &Facts<'_>) -> Verdict {
         }
         Some(Kind::Vsphere) => {
             let link = facts.paths.disk.join("by-label/CDROM");
-            if facts.roots.is_block_device(&link) {
+            if facts.roots.of(&link).is_block_device(&link) {
                 return maybe(format!("vSphere, and {link} exists"));
             }
             // udev creates that link after generators have run.

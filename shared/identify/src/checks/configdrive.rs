@@ -33,7 +33,7 @@ pub fn config_drive(facts: &Facts<'_>) -> Verdict {
 /// Returns the first `openstack/2???-??-??/meta_data.json`, if it is a regular file.
 fn dated_metadata(facts: &Facts<'_>, path: &RootedPath) -> Option<RootedPath> {
     let versions = path.join("openstack");
-    let names = facts.roots.list(&versions).ok()?;
+    let names = facts.roots.of(&versions).list(&versions).ok()?;
     let file = |name: &String| versions.join(name).join("meta_data.json");
     let first = names.iter().filter(|n| is_version(n)).map(file).find(|p| facts.roots.exists(p))?;
     facts.roots.is_file(&first).then_some(first)
@@ -74,11 +74,11 @@ fn ibm(facts: &Facts<'_>) -> Option<String> {
 
 /// Returns whether this is the first boot on IBM Cloud: its configuration exists, and its log is missing or of this boot.
 fn is_provisioning(facts: &Facts<'_>) -> bool {
-    if !facts.roots.is_file(&RootedPath::in_root("/root/provisioningConfiguration.cfg")) {
+    if !facts.roots.target.is_file("/root/provisioningConfiguration.cfg") {
         return false;
     }
     let changed = |path: &RootedPath| {
-        let meta = facts.roots.metadata(path).ok()?;
+        let meta = facts.roots.of(path).metadata(path).ok()?;
         Some((meta.mtime(), meta.mtime_nsec()))
     };
     let Some(log) = changed(&RootedPath::in_root("/root/swinstall.log")) else { return true };

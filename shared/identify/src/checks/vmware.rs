@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::command::{CommandOutput, has_content};
 use crate::facts::Facts;
 use crate::lookup;
-use crate::paths::RootedPath;
 use crate::verdict::{Verdict, found, not_found};
 
 /// The tools, in the order in which they are tried.
@@ -71,7 +70,7 @@ pub fn query(
 /// Checks for customization by the tools' plugin, which the configuration must allow.
 fn customization(facts: &Facts<'_>) -> Verdict {
     const KEY: &str = "disable_vmware_customization";
-    let is_installed = |path: &String| facts.roots.is_file(&RootedPath::in_root(path));
+    let is_installed = |path: &String| facts.roots.target.is_file(path);
     let Some(plugin) = clouds::vmware_plugin_paths().find(is_installed) else {
         return not_found("no guestinfo is set, and the customization plugin is not installed");
     };

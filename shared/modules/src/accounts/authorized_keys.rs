@@ -2,6 +2,7 @@
 //! them.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -43,7 +44,7 @@ pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
 }
 
 /// One key of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuthorizedKey {
     pub options: String,
     pub key_type: String,
@@ -106,27 +107,23 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
 /// once. Other lines are kept. If several new keys have the same base64 and the file already has one of them, that line is kept
 /// and none of them is appended: otherwise the file would grow with each run.
 pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
-    let mut used = vec![false; keys.len()];
+    let mut new: BTreeSet<&AuthorizedKey> = keys.iter().collect();
+    let first: BTreeMap<&str, &AuthorizedKey> = keys.iter().rev().map(|key| (&*key.base64, key)).collect();
+    let mut present = BTreeSet::new();
     let mut out = String::new();
     for line in text.lines() {
         let old = parse_line(line);
-        let mut new = None;
-        for (key, used) in keys.iter().zip(&mut used) {
-            if old.as_ref().is_some_and(|old| old.base64 == key.base64) {
-                *used = true;
-                if new.is_none() || old.as_ref() == Some(key) {
-                    new = Some(key);
-                }
+        match old.as_ref().and_then(|old| Some((old, *first.get(&*old.base64)?))) {
+            Some((old, first)) => {
+                present.insert(&first.base64);
+                out.push_str(&if new.contains(old) { old } else { first }.line());
             }
-        }
-        match new {
-            Some(key) => out.push_str(&key.line()),
             None => out.push_str(line),
         }
         out.push('\n');
     }
-    for (i, key) in keys.iter().enumerate().filter(|(i, _)| !used[*i]) {
-        if !keys[..i].contains(key) {
+    for key in keys.iter().filter(|key| !present.contains(&key.base64)) {
+        if new.remove(key) {
             out.push_str(&key.line());
             out.push('\n');
         }
@@ -339,14 +336,16 @@ fn untrusted_component(
     if strict && uid != user.uid && uid != 0 {
         return Ok(Some(format!("{path} is owned neither by the user nor by root")));
     }
-    let mask = if uid == user.uid {
-        0o700
-    } else if is_in_group(sys, user, meta.gid()) {
-        0o070
+    let allows = |mask: u32| mode & access & mask != 0;
+    let is_allowed = if uid == user.uid {
+        allows(0o700)
+    } else if allows(0o070) == allows(0o007) {
+        // Without a search through all groups.
+        allows(0o007)
     } else {
-        0o007
+        allows(if is_in_group(sys, user, meta.gid()) { 0o070 } else { 0o007 })
     };
-    if mode & access & mask == 0 {
+    if !is_allowed {
         return Ok(Some(format!("the user cannot access {path}")));
     }
     if strict && mode & 0o022 != 0 {
@@ -379,8 +378,9 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
         None => (0o600, (Some(user.uid), Some(user.gid))),
     };
     create_parents(sys, &user, &found.path)?;
-    sys.write(&found.path, merge_keys(&found.text(), &entries), WriteOptions::mode(mode).owner(owner))
-        .map(drop)
+    // A power failure may leave zeros in place of a file's content.
+    let old = found.text().replace('\0', "");
+    sys.write(&found.path, merge_keys(&old, &entries), WriteOptions::mode(mode).owner(owner)).map(drop)
 }
 
 #[cfg(test)]

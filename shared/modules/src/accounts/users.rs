@@ -1,7 +1,7 @@
 //! Converts `users`, `user` and `groups`, in all their forms, to groups with members and users with their keys; the
 //! distribution's default user is one of them. Reads and writes no files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, RequiredKeys, STR, Type, key, list, map_of, reference,
@@ -12,6 +12,7 @@ use crate::Context;
 use crate::accounts::user_keys::{
     GROUP_NAME, NameList, USER_NAME, UserKeys, UserName, is_valid_name, split_commas,
 };
+use crate::values::named::Named;
 
 /// A group and its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,29 +143,6 @@ impl FromNode for UserList {
     }
 }
 
-/// Entries in the order in which they are first mentioned, with an index, because there may be thousands.
-struct Named<T> {
-    entries: Vec<(String, T)>,
-    index: BTreeMap<String, usize>,
-}
-
-impl<T> Named<T> {
-    fn new() -> Named<T> {
-        Named { entries: Vec::new(), index: BTreeMap::new() }
-    }
-
-    /// Adds an entry, or merges it into the existing one of that name.
-    fn put(&mut self, name: &str, new: T, merge: impl FnOnce(&mut T, T)) {
-        match self.index.get(name).and_then(|at| self.entries.get_mut(*at)) {
-            Some((_, old)) => merge(old, new),
-            None => {
-                self.index.insert(name.to_string(), self.entries.len());
-                self.entries.push((name.to_string(), new));
-            }
-        }
-    }
-}
-
 /// Returns a string that was written at `node`.
 fn text_at(node: &Node, text: String) -> Node {
     Node { value: Value::Str(text), at: node.at.clone() }
@@ -176,12 +154,12 @@ fn read_group(key: &Node, members: &Node, groups: &mut Named<Vec<String>>, reade
         return reader.report_type_error(key, GROUP_NAME);
     };
     if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
-        groups.put(&name, members.0, Vec::extend);
+        groups.entry(&name).extend(members.0);
     }
 }
 
 fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
-    let mut groups = Named::new();
+    let mut groups = Named::default();
     match &node.value {
         Value::Null => {}
         Value::Map(map) => {
@@ -241,7 +219,7 @@ fn valid_keys(map: &Map) -> Map {
 
 /// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
 fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
-    let mut users = Named::new();
+    let mut users = Named::default();
     match &node.value {
         Value::Null => reader.report_type_error(node, "a list of users"),
         Value::Seq(items) => {
@@ -278,7 +256,8 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
 fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, reader: &mut Reader) {
     let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
         if is_valid_name(name) {
-            users.put(name, map, |old, map| *old = merge_missing([&*old, &map]));
+            let user = users.entry(name);
+            *user = merge_missing([&*user, &map]);
         } else {
             reader.report_type_error(at, USER_NAME);
         }

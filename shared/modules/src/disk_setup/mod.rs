@@ -15,6 +15,8 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use system::{Result, debug, info, warning};
 
 pub use self::keys::Keys;
@@ -40,6 +42,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     let names = Names { aliases: &aliases.0, metadata: MetadataDevices::new(sys, context.instance) };
 
     let disks = keys.disk_setup.unwrap_or_default().0;
+    let named: BTreeSet<&str> = disks.iter().map(|(name, _)| name.as_str()).collect();
+    let renamed =
+        disks.iter().map(|(name, _)| (name, names.resolve(name))).filter(|(name, path)| *name != path);
+    let replaced: BTreeSet<String> = renamed.map(|(_, path)| path).collect();
     let mut overwritable = Vec::new();
     let mut partitioned = Vec::new();
     for (name, disk) in &disks {
@@ -49,9 +55,9 @@ fn run(context: &Context<'_>) -> Result<()> {
             continue;
         };
         let path = names.resolve(name);
-        if path != *name && disks.iter().any(|(other, _)| *other == path) {
+        if path != *name && named.contains(&*path) {
             info!(sys, "{place} replaces disk_setup.{path}");
-        } else if disks.iter().any(|(other, _)| other != name && names.resolve(other) == *name) {
+        } else if replaced.contains(name) {
             continue;
         }
         sys.set_cause_key(&place);

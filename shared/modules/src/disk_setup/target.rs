@@ -1,5 +1,6 @@
 //! Disks and partitions: found by their names, with their content.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use blockdev::{Contents, Superblock, contents, is_in_use};
@@ -16,15 +17,14 @@ const MAX_EXTENDED_SIZE: u64 = 2 * 512;
 
 /// The names of devices that the user and the datasource define.
 pub struct Names<'a> {
-    pub aliases: &'a [(String, String)],
+    pub aliases: &'a BTreeMap<String, String>,
     pub metadata: MetadataDevices<'a>,
 }
 
 impl Names<'_> {
     /// Returns the path of a name, or the name if it is not defined.
     pub fn resolve(&self, name: &str) -> String {
-        let alias = self.aliases.iter().find(|(alias, _)| alias == name).map(|(_, device)| device.as_str());
-        let name = alias.unwrap_or(name);
+        let name = self.aliases.get(name).map_or(name, String::as_str);
         self.metadata.path(name).unwrap_or_else(|| name.to_string())
     }
 

@@ -186,7 +186,8 @@ fn device_names_are_resolved_through_aliases_and_metadata() {
     for (name, device) in [("ephemeral0", "vdb"), ("ephemeral1", "/dev/vdc")] {
         sandbox.instance.devices.insert(name.into(), device.into());
     }
-    let aliases = [("data".to_string(), "/dev/vdd".to_string()), ("mine".into(), "ephemeral1".into())];
+    let aliases = [("data", "/dev/vdd"), ("mine", "ephemeral1")];
+    let aliases = aliases.map(|(name, device)| (name.to_string(), device.to_string())).into();
     let names = Names { aliases: &aliases, metadata: MetadataDevices::new(&sandbox.sys, &sandbox.instance) };
     for (name, path) in [
         ("ephemeral0", "/dev/vdb"),

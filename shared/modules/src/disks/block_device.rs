@@ -1,8 +1,6 @@
 //! Block devices in sysfs: the device of a mount point, the disk of a partition.
 
-use system::{Error, Result, System};
-
-use crate::disks::mountinfo::{MountInfo, mounted_at};
+use system::{Error, MountInfo, Result, System, mounted_at};
 
 /// A device's directory in sysfs, and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]

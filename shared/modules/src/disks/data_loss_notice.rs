@@ -1,9 +1,7 @@
 //! The notice on a temporary disk. Its name is the one that Azure's agent and the disks of Azure's Windows machines use,
 //! so that a disk with this file alone counts as empty.
 
-use system::{System, WriteOptions, debug, info};
-
-use crate::disks::mountinfo::{mounted_at, read_mountinfo};
+use system::{System, WriteOptions, debug, info, mounted_at};
 
 const FILE: &str = "DATALOSS_WARNING_README.txt";
 const NOTICE: &str = "\
@@ -17,7 +15,7 @@ Keep data that matters on another disk.
 /// failure is logged: the disk can be used without it.
 pub fn write(sys: &System, device: &str, mount_point: &str) {
     let Some(disk) = sys.real_path(device) else { return };
-    let result = read_mountinfo(sys).and_then(|mounts| {
+    let result = sys.mounts().and_then(|mounts| {
         let mounted = mounted_at(&mounts, mount_point).and_then(|mount| sys.real_path(&mount.source));
         // Without this check, the notice could be written to the root file system.
         if mounted != Some(disk) {

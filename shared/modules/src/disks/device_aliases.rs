@@ -1,5 +1,7 @@
 //! `device_aliases`: the user's names for devices. mounts and disk_setup resolve them.
 
+use std::collections::BTreeMap;
+
 use config::schema::{STR, Type, key, map_of};
 use config::{FromNode, Node, Reader};
 
@@ -7,7 +9,7 @@ use crate::accounts::user_keys::SingleLine;
 
 /// Names and their devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Aliases(pub Vec<(String, String)>);
+pub struct Aliases(pub BTreeMap<String, String>);
 
 impl FromNode for Aliases {
     const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]).doc("The path of the device."))];

@@ -1,6 +1,8 @@
 //! The content of fstab(5): device names as users write them are resolved, and lines are planned. Pure; `mounts`
 //! applies the plan.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 /// The mark of this program's lines, by which the next instance finds them.
 const CLOUDCONFIG_OPTION: &str = "comment=cloudconfig";
 pub const FIELD_COUNT: usize = 6;
@@ -123,16 +125,14 @@ pub struct MountConfig<'a> {
 /// unless the configuration mentions them.
 pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceLookup) -> Vec<FstabEntry> {
     let have = listed_devices(fstab);
-    // Each device with its mount; `None` if a later line removes the mount.
-    let mut asked: Vec<(String, Option<FstabEntry>)> = Vec::new();
+    let mut asked: Vec<FstabEntry> = Vec::new();
+    // The devices that the configuration mentions, each with the number of mounts before the line that removes its own.
+    let mut mentioned: BTreeMap<String, usize> = BTreeMap::new();
     for line in wanted.lines {
         let Some(Some(name)) = line.first() else { continue };
         let device = resolve_device(name, devices).unwrap_or_else(|| name.clone());
         if line.get(1).is_none_or(Option::is_none) && wanted.defaults[1].is_empty() {
-            for (_, earlier) in asked.iter_mut().filter(|(d, _)| *d == device) {
-                *earlier = None;
-            }
-            asked.push((device, None));
+            mentioned.insert(device, asked.len());
             continue;
         }
         let mut fields = wanted.defaults.clone();
@@ -142,19 +142,24 @@ pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceL
             }
         }
         fields[0].clone_from(&device);
-        asked.push((device, Some(FstabEntry(fields))));
+        mentioned.entry(device).or_default();
+        asked.push(FstabEntry(fields));
     }
     let options = wanted.default_options;
     for (name, rest) in
         [("ephemeral0", ["/mnt", "auto", options, "0", "2"]), ("swap", ["none", "swap", "sw", "0", "0"])]
     {
         let Some(device) = resolve_device(name, devices) else { continue };
-        if !have.contains(&device) && !asked.iter().any(|(d, _)| *d == device) {
+        if !have.contains(&device) && !mentioned.contains_key(&device) {
             let [a, b, c, d, e] = rest.map(String::from);
-            asked.push((device.clone(), Some(FstabEntry([device, a, b, c, d, e]))));
+            mentioned.entry(device.clone()).or_default();
+            asked.push(FstabEntry([device, a, b, c, d, e]));
         }
     }
-    let mut mounts: Vec<FstabEntry> = asked.into_iter().filter_map(|(_, mount)| mount).collect();
+    let is_left =
+        |at: usize, entry: &FstabEntry| mentioned.get(entry.device()).is_none_or(|before| at >= *before);
+    let mounts = asked.into_iter().enumerate().filter(|(at, entry)| is_left(*at, entry));
+    let mut mounts: Vec<FstabEntry> = mounts.map(|(_, entry)| entry).collect();
     if let Some(file) = wanted.swap_file {
         mounts.push(FstabEntry([file, "none", "swap", "sw", "0", "0"].map(String::from)));
     }
@@ -183,11 +188,14 @@ fn listed_devices(fstab: &str) -> Vec<String> {
 /// configuration is invalid, so earlier lines of this module are kept, except those of devices and mount points that are
 /// written again.
 pub fn render_fstab(fstab: &str, mounts: &[FstabEntry], keep: bool) -> String {
-    let again = |line: &str| mounts.iter().any(|m| m.is_swap() && line.split_whitespace().eq(&m.0));
+    let swaps: BTreeSet<Vec<&str>> =
+        mounts.iter().filter(|m| m.is_swap()).map(|m| m.0.each_ref().map(String::as_str).to_vec()).collect();
+    let again = |line: &str| swaps.contains(&line.split_whitespace().collect::<Vec<_>>());
+    let [devices, points] = [0, 1].map(|at| mounts.iter().map(|m| escape(&m.0[at])).collect::<BTreeSet<_>>());
     let is_new = |line: &str| {
         let mut words = line.split_whitespace();
         let (device, point) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        mounts.iter().any(|m| escape(&m.0[0]) == device || (point != "none" && escape(&m.0[1]) == point))
+        devices.contains(device) || (point != "none" && points.contains(point))
     };
     let stays = |line: &&str| {
         !line.trim().is_empty() && !again(line) && (!is_cloudconfig_line(line) || (keep && !is_new(line)))

@@ -5,6 +5,5 @@ pub mod data_loss_notice;
 pub mod device_aliases;
 pub mod fstab;
 pub mod metadata_devices;
-pub mod mountinfo;
 pub mod partition_table;
 pub mod swap;

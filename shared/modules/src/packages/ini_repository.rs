@@ -3,6 +3,7 @@
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 use system::{Result, System, WriteOptions, info, warning};
 
+use crate::values::named::Named;
 use crate::values::text_values::Line;
 
 /// A repository with its options, in the order in which they were written.
@@ -37,7 +38,7 @@ pub fn read_options(
     read_value: fn(&Node, &mut Reader) -> Option<String>,
     reader: &mut Reader,
 ) -> Vec<(String, String)> {
-    let mut options: Vec<(String, String)> = Vec::new();
+    let mut options: Named<String> = Named::default();
     for (key, value) in map.iter().filter(|(key, _)| except.is_none() || key.as_str() != except) {
         let written = key.scalar_text().unwrap_or_default();
         let name = written.trim().to_lowercase().replace('-', "_");
@@ -45,14 +46,12 @@ pub fn read_options(
             if name.is_empty() || name.contains(|c: char| c.is_control() || reserved.contains(c)) {
                 return reader.add_finding(FindingKind::Invalid, key, "expected the name of an option");
             }
-            let Some(text) = read_value(value, reader) else { return };
-            match options.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, old)) => *old = text,
-                None => options.push((name, text)),
+            if let Some(text) = read_value(value, reader) {
+                *options.entry(&name) = text;
             }
         });
     }
-    options
+    options.entries
 }
 
 /// Reads a value, or the items of a list of values: a boolean as 0 or 1, others by `read_text`.

@@ -2,7 +2,7 @@
 
 use config::Node;
 use distro::{AptOptions, Package, PackageRequest, Wrapper};
-use state::{Frequency, acquire, has_run, release};
+use state::{Frequency, Progress, acquire, progress, release};
 use system::{Result, info};
 
 use crate::Context;
@@ -46,7 +46,7 @@ fn command_words(node: &Node) -> Vec<String> {
 /// again.
 pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
-    if !again && has_run(sys, layout, SEMAPHORE, Frequency::Instance) {
+    if !again && progress(sys, layout, SEMAPHORE, Frequency::Instance) == Progress::Finished {
         return Ok(());
     }
     acquire(sys, layout, SEMAPHORE, Frequency::Instance)?;

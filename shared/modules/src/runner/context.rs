@@ -53,6 +53,8 @@ pub struct Context<'a> {
     pub args: &'a [Node],
     /// The time limit for each script of a user (`timeouts.script`; one hour unless the merged configuration sets it).
     pub script_timeout: Duration,
+    /// The module began in an earlier boot, whose changes may be incomplete.
+    pub is_repeat: bool,
     /// The datasource's policy for hotplugged NICs.
     pub hotplug: HotplugPolicy<'a>,
 }

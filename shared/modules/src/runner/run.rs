@@ -2,10 +2,10 @@
 
 use config::Node;
 use config::schema::Deprecation;
-use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
+use state::{Frequency, Layout, Progress, acquire, confirm, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
-use crate::user_scripts::{WrittenScript, exit_codes, run_parts};
+use crate::user_scripts::{ScriptDirectory, WrittenScript, exit_codes, run_parts};
 use crate::{Context, MODULES, Module, ModuleEntry, ModuleFlag, find_module, or_debug, or_warn, plain_name};
 
 /// Names that upstream has removed; configurations still list them.
@@ -183,6 +183,7 @@ pub fn run_module(
     );
     let description = format!("running {run_name} with frequency {}", frequency.as_str());
     let step = sys.begin_step(format!("{stage}/{run_name}"), &description);
+    let must_not_repeat = !module.has(ModuleFlag::Repeatable) && has_work(context, module);
     let writer = MODULES.iter().find(|other| other.written_script.is_some_and(|s| s.run_by == module.name));
     match (before, writer) {
         (Progress::Finished, Some(writer))
@@ -199,7 +200,7 @@ pub fn run_module(
             step.end(sys, StepResult::Success, format!("{run_name} previously ran"));
             return ModuleResult::AlreadyRan;
         }
-        (Progress::Started, _) if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
+        (Progress::Started, _) if mode == RunMode::Full && must_not_repeat => {
             warning!(
                 sys,
                 "module {0} was interrupted in an earlier boot; not running it again. To run it: \
@@ -232,9 +233,16 @@ pub fn run_module(
     {
         mark_missing_script(context, writer);
     }
+    if must_not_repeat
+        && frequency != Frequency::Always
+        && let Err(e) = confirm(sys, layout)
+    {
+        warning!(sys, "{e}; after a power failure module {} may run again", entry.name);
+    }
     let started_at = sys.clock().elapsed();
     sys.set_cause(module.name, module.configured_keys(context.config));
-    let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
+    let args = if entry.args.is_empty() { context.args } else { &entry.args };
+    let own = Context { args, is_repeat: before == Progress::Started, ..*context };
     let result = (module.run)(&own);
     // A failure of the machine keeps the mark of unfinished work: the next boot repeats it, if that is safe, and only
     // once.
@@ -266,6 +274,12 @@ pub fn run_module(
         }
     }
     entry.result(result)
+}
+
+/// Returns whether a module has anything to do: one that runs scripts may have none, another is configured.
+fn has_work(context: &Context<'_>, module: &Module) -> bool {
+    let scripts = |directory: ScriptDirectory| context.sys.list((directory.path)(context.layout));
+    module.scripts.is_none_or(|directory| scripts(directory).is_ok_and(|names| !names.is_empty()))
 }
 
 /// Ends the work of a stage that was stopped by a signal: the interrupted module that may not run again was reported then,
@@ -324,7 +338,8 @@ fn run_late_script(
 ) -> ModuleResult {
     let (sys, name, description) = (context.sys, writer.name, format!("delayed run of {}", writer.name));
     // The semaphore comes first: not running is better than running twice.
-    if let Err(e) = state::release(sys, context.layout, &late_semaphore(writer), Frequency::Instance) {
+    let released = state::release(sys, context.layout, &late_semaphore(writer), Frequency::Instance);
+    if let Err(e) = released.and_then(|()| confirm(sys, context.layout)) {
         error!(sys, "not running the commands of {name}: {e}");
         step.end(sys, StepResult::Fail, description);
         return entry.result(Err(e));
@@ -413,13 +428,15 @@ mod tests {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
-        for name in ["config-runcmd", "config-scripts_user"] {
+        for name in ["config-runcmd", "config-scripts_user", "config-scripts_per_instance"] {
             mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
         sys.write(layout.runcmd_script(), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script exists; as it is unknown whether it ran, it does not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
+        // Without a script there is nothing to run twice.
+        assert_eq!(run(&sandbox, &["scripts_per_instance"], RunMode::Full), [ModuleResult::Done]);
         assert!(sys.exists(layout.runcmd_script()));
         let logged_warnings = sandbox.logged_warnings();
         assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");

@@ -14,7 +14,8 @@ pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Resul
     let sys = context.sys;
     // The module is complete; the reboot must not make it run again.
     let name = format!("config-{}", module.name);
-    or_debug!(sys, state::mark_finished(sys, context.layout, &name, module.frequency));
+    let finished = state::mark_finished(sys, context.layout, &name, module.frequency);
+    or_debug!(sys, finished.and_then(|()| state::confirm(sys, context.layout)));
     sys.run(&Command::new(command))?;
     // A dry run and another root do not reboot.
     if sys.is_dry_run() || !sys.is_live() {

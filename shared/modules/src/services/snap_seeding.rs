@@ -1,6 +1,6 @@
 //! The snaps of the image, which snapd installs at the first boot.
 
-use state::{Frequency, acquire, has_run};
+use state::{Frequency, Progress, acquire, progress};
 use system::{Command, Result, debug};
 
 use crate::Context;
@@ -14,7 +14,7 @@ const SEMAPHORE: &str = "snap_seeded";
 /// Fails if the semaphore cannot be written or `snap wait` fails.
 pub fn wait_until_seeded(context: &Context<'_>) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
-    if has_run(sys, layout, SEMAPHORE, Frequency::Once) {
+    if progress(sys, layout, SEMAPHORE, Frequency::Once) == Progress::Finished {
         return Ok(());
     }
     acquire(sys, layout, SEMAPHORE, Frequency::Once)?;

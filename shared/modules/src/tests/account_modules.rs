@@ -47,6 +47,42 @@ fn existing_users_keep_shell_groups_and_password() {
     assert_eq!(sandbox.calls(), "passwd -u old\n");
 }
 
+/// A power failure between two files of useradd, before chpasswd, and while files were written.
+#[test]
+fn accounts_of_an_interrupted_boot_are_completed() {
+    let config =
+        format!("users: [{{name: half, passwd: $h, ssh_authorized_keys: ['{KEY}'], sudo: 'ALL=(ALL) ALL'}}]");
+    for (shadow, expected) in [
+        ("half:!:1::::::\n", "chpasswd -e\n< half:$h\n"),
+        ("half:$h:1::::::\n", ""),
+        ("", "userdel half\nuseradd half --uid 7 -m\nchpasswd -e\n< half:$h\n"),
+    ] {
+        let mut sandbox = machine(&config);
+        for (path, text) in [
+            ("/etc/passwd", "half:x:7:7::/home/half:/bin/sh\n"),
+            ("/etc/group", "half:x:7:\n"),
+            ("/etc/shadow", shadow),
+            ("/home/half/.ssh/authorized_keys", "\0\0"),
+            ("/etc/sudoers.d/90-cloud-init-users", ""),
+            ("/var/lib/cloud/instance/new-users", "half\n"),
+        ] {
+            sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+        }
+        sandbox.stub("userdel", ": >/etc/passwd");
+        sandbox.is_repeat = true;
+        let before = sandbox.calls();
+        let _ = sandbox.run(&users_groups::MODULE);
+        let calls = sandbox.calls();
+        let calls = calls[before.len()..].replace("grpconv\n", "");
+        assert!(
+            calls.starts_with(expected) && (calls.len() == expected.len() || calls.contains("passwd -l")),
+            "{calls}"
+        );
+        let (rules, _) = sandbox.file("/etc/sudoers.d/90-cloud-init-users");
+        assert!(rules.starts_with("# Created by") && rules.ends_with("half ALL=(ALL) ALL\n"), "{rules}");
+    }
+}
+
 #[test]
 fn a_password_that_cannot_be_unlocked_is_deleted() {
     for (body, last) in

@@ -20,6 +20,7 @@ pub struct Sandbox {
     pub system_info: Node,
     pub args: Vec<Node>,
     pub script_timeout: Duration,
+    pub is_repeat: bool,
     pub hotplug: crate::HotplugPolicy<'static>,
     pub top: TempDir,
 }
@@ -46,6 +47,7 @@ impl Sandbox {
             system_info: Node::null(),
             args: Vec::new(),
             script_timeout: Duration::from_secs(20),
+            is_repeat: false,
             hotplug: crate::HotplugPolicy::default(),
             top,
         }
@@ -113,6 +115,7 @@ impl Sandbox {
             system_info: &self.system_info,
             args: &self.args,
             script_timeout: self.script_timeout,
+            is_repeat: self.is_repeat,
             hotplug: self.hotplug,
         })
     }

@@ -87,6 +87,7 @@ pub fn run_again(context: &Context<'_>, module: &Module, names: &[String]) -> Re
         // First: a script that is interrupted must not run twice.
         let semaphore = exit_codes::semaphore(module, name);
         let ran = state::release(context.sys, context.layout, &semaphore, module.frequency)
+            .and_then(|()| state::confirm(context.sys, context.layout))
             .and_then(|()| run_script(context, module, name, &prefix));
         if or_warn!(context.sys, ran).is_none() {
             failed.push(name.clone());

@@ -2,4 +2,5 @@
 
 pub mod config_obj;
 pub mod encoded_content;
+pub mod named;
 pub mod text_values;

@@ -9,6 +9,7 @@ mod settle;
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use config::Node;
 use system::{Result, System, WriteOptions, debug, error, info, warning};
@@ -160,10 +161,9 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     write_manifest(sys, &manifest, &manifest_path, &mut applied);
     let written = write_files(sys, renderer, &files, request.is_new_instance, &mut applied);
     applied.files = written?;
-    for (path, _) in &applied.files {
-        if let Some(file) = files.iter().find(|file| file.path == *path) {
-            manifest.finish_write(path, file.content.as_bytes());
-        }
+    let written: BTreeSet<&String> = applied.files.iter().map(|(path, _)| path).collect();
+    for file in files.iter().filter(|file| written.contains(&file.path)) {
+        manifest.finish_write(&file.path, file.content.as_bytes());
     }
     write_manifest(sys, &manifest, &manifest_path, &mut applied);
     let marker = format!("{}/{APPLIED_MARKER}", request.run_dir);

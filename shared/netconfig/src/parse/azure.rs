@@ -79,7 +79,7 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
                 None if address.is_null() || ip.is_some_and(Node::is_null) => {}
                 None => {
                     let key = format!("{path}.{family}.ipAddress[{n}].privateIpAddress");
-                    findings.add(FindingKind::Invalid, &address.at, key, "expected an address; ignored");
+                    findings.invalid(&address.at, key, "expected an address; ignored");
                 }
             }
         }

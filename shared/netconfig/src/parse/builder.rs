@@ -21,12 +21,7 @@ pub struct Parsed {
 
 #[derive(Default)]
 pub struct Builder {
-    pub model: Model,
-    pub findings: Findings,
-    /// Reports of devices that depend on themselves.
-    pub cycles: Findings,
-    /// The first part of the configuration that is ignored because it is invalid.
-    first_discarded: Option<Finding>,
+    pub parsed: Parsed,
     /// The positions of the current device and of all devices.
     pub current: Position,
     pub(super) positions: HashMap<String, Position>,
@@ -35,17 +30,8 @@ pub struct Builder {
 
 impl Builder {
     pub fn new(version: u8) -> Builder {
-        Builder { model: Model { version, ..Model::default() }, ..Builder::default() }
-    }
-
-    /// Returns the model and the findings.
-    pub fn finish(self) -> Parsed {
-        Parsed {
-            model: self.model,
-            findings: self.findings,
-            cycles: self.cycles,
-            first_discarded: self.first_discarded,
-        }
+        let model = Model { version, ..Model::default() };
+        Builder { parsed: Parsed { model, ..Parsed::default() }, ..Builder::default() }
     }
 
     /// Reports an invalid part of the configuration, which is ignored.
@@ -56,31 +42,31 @@ impl Builder {
     /// Reports an invalid part of the configuration, which is ignored; the message says so.
     pub fn discard_at(&mut self, at: &Position, key: &str, message: String) {
         let finding = Finding { kind: FindingKind::Invalid, at: at.clone(), key: key.to_string(), message };
-        self.first_discarded.get_or_insert_with(|| finding.clone());
-        self.findings.push(finding);
+        self.parsed.first_discarded.get_or_insert_with(|| finding.clone());
+        self.parsed.findings.push(finding);
     }
 
     pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
-        self.findings.add(FindingKind::Invalid, &node.at, key, message);
+        self.parsed.findings.invalid(&node.at, key, message);
     }
 
     pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {
-        self.index.get(id).map(|i| &mut self.model.links[*i])
+        self.index.get(id).map(|i| &mut self.parsed.model.links[*i])
     }
 
     /// Removes a device, also from those that it is a member of.
     pub fn remove(&mut self, id: &str) {
-        self.model.links.retain(|link| link.id != id);
-        for link in &mut self.model.links {
+        self.parsed.model.links.retain(|link| link.id != id);
+        for link in &mut self.parsed.model.links {
             link.ports.retain(|port| port != id);
         }
-        self.index = self.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
+        self.index = self.parsed.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
     }
 
     /// Adds a link. If its *name* is known already (a bond's member that was named before its description), the existing
     /// link's membership is kept, and its options that the new one lacks.
     pub fn insert(&mut self, mut link: Link) {
-        if let Some(old) = self.index.get(&link.name).map(|i| &self.model.links[*i]) {
+        if let Some(old) = self.index.get(&link.name).map(|i| &self.parsed.model.links[*i]) {
             link.bond = link.bond.or_else(|| old.bond.clone());
             link.vlan_id = link.vlan_id.or_else(|| old.vlan_id.clone());
             link.vlan_link = link.vlan_link.or_else(|| old.vlan_link.clone());
@@ -95,10 +81,10 @@ impl Builder {
         }
         self.positions.insert(link.id.clone(), self.current.clone());
         match self.index.get(&link.id) {
-            Some(i) => self.model.links[*i] = link,
+            Some(i) => self.parsed.model.links[*i] = link,
             None => {
-                self.index.insert(link.id.clone(), self.model.links.len());
-                self.model.links.push(link);
+                self.index.insert(link.id.clone(), self.parsed.model.links.len());
+                self.parsed.model.links.push(link);
             }
         }
     }
@@ -110,7 +96,7 @@ impl Builder {
             self.positions.remove(id);
         }
         let i = self.index[id];
-        &mut self.model.links[i]
+        &mut self.parsed.model.links[i]
     }
 
     /// Records the members of a bond; each gets the bond's options as well.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{FindingKind, Position};
+use config::Position;
 
 use crate::model::{Link, LinkKind};
 
@@ -27,7 +27,7 @@ fn check_names(build: &mut Builder) {
         name.contains('/') || name.chars().any(|c| c.is_whitespace() || c.is_control() || is_shell_special(c))
     };
     let is_invalid_id = |id: &str| id.contains('/') || id.chars().any(is_unsafe_in_files);
-    let links = build.model.links.iter();
+    let links = build.parsed.model.links.iter();
     let invalid: Vec<String> =
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in invalid {
@@ -39,14 +39,14 @@ fn check_names(build: &mut Builder) {
     }
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();
-    for link in &build.model.links {
+    for link in &build.parsed.model.links {
         if let Some(other) = seen.insert(&link.name, &link.id) {
             twice.push((link.id.clone(), format!("has the same name as {other}")));
         }
     }
     for (id, message) in twice {
         let at = position(build, &id);
-        build.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
+        build.parsed.findings.invalid(&at, format!("network.{id}"), message);
     }
 }
 
@@ -54,7 +54,7 @@ fn check_names(build: &mut Builder) {
 fn check_members(build: &mut Builder) {
     let mut container: HashMap<&str, &str> = HashMap::new();
     let mut problems = Vec::new();
-    let links = &build.model.links;
+    let links = &build.parsed.model.links;
     let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
     let undescribed = |member: &Link, whole: &str| {
         let problems = || (whole.to_string(), format!("undefined member {}", member.id));
@@ -87,13 +87,13 @@ fn check_members(build: &mut Builder) {
     }
     for (id, message) in problems {
         let at = position(build, &id);
-        build.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
+        build.parsed.findings.invalid(&at, format!("network.{id}"), message);
     }
 }
 
 /// Reports devices that depend on themselves, directly or not, and removes the dependency that closes the cycle.
 fn break_cycles(build: &mut Builder) {
-    let links = &build.model.links;
+    let links = &build.parsed.model.links;
     let index: HashMap<&str, usize> =
         links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]).collect();
     // The devices below each device.
@@ -132,18 +132,19 @@ fn break_cycles(build: &mut Builder) {
         }
     }
     for (whole, part) in closing {
-        let (id, member) = (build.model.links[whole].id.clone(), build.model.links[part].clone());
+        let (id, member) =
+            (build.parsed.model.links[whole].id.clone(), build.parsed.model.links[part].clone());
         let at = position(build, &id);
         let message = format!("dependency cycle through {}", member.id);
         let key = format!("network.{id}");
         build.discard_at(&at, &key, format!("{message}; ignoring that dependency"));
-        build.cycles.add(FindingKind::Invalid, &at, key, message);
-        let link = &mut build.model.links[whole];
+        build.parsed.cycles.invalid(&at, key, message);
+        let link = &mut build.parsed.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {
             link.vlan_link = None;
         }
-        let member = &mut build.model.links[part];
+        let member = &mut build.parsed.model.links[part];
         if member.bond.as_ref() == Some(&id) {
             member.bond = None;
         }

@@ -3,7 +3,7 @@
 //! datasource's setting `apply_full_imds_network_config`; `primary`, the name of the NIC that led to the metadata; and
 //! `routers`, the router from DHCP by a NIC's MAC, for the policy routing of secondary NICs.
 
-use config::{FindingKind, Findings, Map, Node};
+use config::{Findings, Map, Node};
 
 use crate::natural_order::natural_sort_key;
 
@@ -131,7 +131,7 @@ fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut 
             _ => {
                 let path = format!("network.interfaces.macs.{}.{subnet}", one.nic.mac);
                 let message = format!("expected a subnet with a prefix; using /{default_prefix}");
-                findings.add(FindingKind::Invalid, &one.metadata.at, path, message);
+                findings.invalid(&one.metadata.at, path, message);
                 default_prefix.to_string()
             }
         };
@@ -165,12 +165,7 @@ fn policy_routing(
                 ])),
                 None => {
                     let message = "no router from a DHCP server; no default route in its table";
-                    findings.add(
-                        FindingKind::Invalid,
-                        &one.metadata.at,
-                        format!("routers.{}", one.nic.mac),
-                        message,
-                    );
+                    findings.invalid(&one.metadata.at, format!("routers.{}", one.nic.mac), message);
                 }
             }
         }

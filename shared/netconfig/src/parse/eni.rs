@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use config::{FindingKind, Findings, Map, Node, Position};
+use config::{Findings, Map, Node, Position};
 
 use super::facts::{Facts, Include};
 use super::section::version_1;
@@ -118,7 +118,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut index: HashMap<&str, usize> = HashMap::new();
     for interface in &interfaces.all {
         if interface.stanzas.is_empty() {
-            findings.add(FindingKind::Invalid, &interface.at, "auto", "no 'iface' stanza; ignored");
+            findings.invalid(&interface.at, "auto", "no 'iface' stanza; ignored");
             continue;
         }
         // `eth0:1` is an alias: an additional address of eth0.
@@ -186,7 +186,7 @@ fn parse_lines(
                 let files = include(&words, dir).and_then(|i| facts.includes.get(&i));
                 for (path, content) in files.into_iter().flatten() {
                     if open.contains(path) || open.len() > MAX_INCLUDE_DEPTH {
-                        findings.add(FindingKind::Invalid, &at, option, "include cycle; ignored");
+                        findings.invalid(&at, option, "include cycle; ignored");
                         continue;
                     }
                     open.push(path.clone());
@@ -205,12 +205,7 @@ fn parse_lines(
             "iface" => {
                 current = None;
                 let [name, family, method, ..] = rest else {
-                    findings.add(
-                        FindingKind::Invalid,
-                        &at,
-                        option,
-                        "expected a name, a family and a method; ignored",
-                    );
+                    findings.invalid(&at, option, "expected a name, a family and a method; ignored");
                     continue;
                 };
                 let index = interfaces.index_of(name, &at);
@@ -230,12 +225,7 @@ fn parse_lines(
         }
         let stanza = current.and_then(|index| interfaces.all[index].stanzas.last_mut());
         let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-")) else {
-            findings.add(
-                FindingKind::Unknown,
-                &at,
-                option,
-                "not supported when converting an interfaces file; ignored",
-            );
+            findings.unknown(&at, option, "not supported when converting an interfaces file; ignored");
             continue;
         };
         match (option, rest) {
@@ -249,14 +239,9 @@ fn parse_lines(
                 stanza.options.insert(key, text(value));
             }
             ("hwaddress" | "address" | "netmask" | "gateway" | "broadcast", []) => {
-                findings.add(FindingKind::Invalid, &at, option, "expected a value");
+                findings.invalid(&at, option, "expected a value");
             }
-            _ => findings.add(
-                FindingKind::Unknown,
-                &at,
-                option,
-                "not supported when converting an interfaces file; ignored",
-            ),
+            _ => findings.unknown(&at, option, "not supported when converting an interfaces file; ignored"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use config::{FindingKind, Findings, Map, Node, Position};
+use config::{Findings, Map, Node, Position};
 
 use super::facts::Facts;
 use super::klibc;
@@ -34,7 +34,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             Ok(Some(argument)) => argument,
             Ok(None) => continue,
             Err(wanted) => {
-                findings.add(FindingKind::Invalid, &at, key, format!("expected {wanted}; ignored"));
+                findings.invalid(&at, key, format!("expected {wanted}; ignored"));
                 continue;
             }
         };
@@ -44,7 +44,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             continue;
         }
         let Some(name) = named.or(boot_nic).or(facts.fallback.as_deref()) else {
-            findings.add(FindingKind::Invalid, &at, key, "no NIC is specified; ignored");
+            findings.invalid(&at, key, "no NIC is specified; ignored");
             continue;
         };
         let subnets = argument.methods.iter().map(|method| subnet(method, &argument, &servers));

@@ -1,6 +1,6 @@
 //! Paths of keys, as findings and errors show them.
 
-use config::{FindingKind, Findings, Node};
+use config::{Findings, Node};
 
 /// Returns the path of a key below another path; an empty path is the top level.
 pub fn join_key(path: &str, key: &str) -> String {
@@ -9,6 +9,6 @@ pub fn join_key(path: &str, key: &str) -> String {
 
 /// Adds a finding and returns it as the message of an error.
 pub fn error_at(findings: &mut Findings, node: &Node, key: &str, message: &str) -> String {
-    findings.add(FindingKind::Invalid, &node.at, key, message);
+    findings.invalid(&node.at, key, message);
     format!("{}: {key}: {message}", node.at)
 }

@@ -2,7 +2,7 @@
 //! Any other key is probably misspelled. As netplan gets new keys, it is a finding, not an error, and nothing is ignored
 //! because of it.
 
-use config::{FindingKind, Findings, Node, did_you_mean};
+use config::{Findings, Node, did_you_mean};
 
 use super::key_path::join_key;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES};
@@ -211,7 +211,7 @@ fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl 
     let name = key.scalar_text().unwrap_or_default();
     let hint = did_you_mean(&name, known).map(|near| format!("; did you mean '{near}'?"));
     let message = format!("unknown key{}", hint.unwrap_or_default());
-    found.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
+    found.unknown(&key.at, join_key(path, &name), message);
 }
 
 /// Returns whether only netplan reads this section.

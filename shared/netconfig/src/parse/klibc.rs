@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::{FindingKind, Findings, Map, Node, Position};
+use config::{Findings, Map, Node, Position};
 
 use super::facts::Facts;
 use super::section::version_1;
@@ -31,9 +31,7 @@ pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Fin
                 Some((_, all)) => all.extend(subnets),
                 None => devices.push((name, subnets)),
             },
-            Err((key, message)) => {
-                findings.add(FindingKind::Invalid, &at, key, format!("{message}; ignoring the file"))
-            }
+            Err((key, message)) => findings.invalid(&at, key, format!("{message}; ignoring the file")),
         }
     }
     let entry = |(name, subnets): (String, Vec<Node>)| {

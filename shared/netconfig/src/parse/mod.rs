@@ -65,10 +65,7 @@ const fn row(format: NetworkFormat, syntax: Syntax, to_config: ToConfig) -> Form
     Format { format, syntax, to_config }
 }
 
-/// The number of formats that `net-convert` reads: the first rows of [`FORMATS`].
-const INPUT_KIND_COUNT: usize = 5;
-
-/// All input formats, those of `net-convert` first, in the order of its help.
+/// All input formats.
 pub const FORMATS: &[Format] = &[
     row(NetworkFormat::Eni, Syntax::Text, eni::to_v1),
     row(NetworkFormat::Yaml, Syntax::Yaml, |node, _, _| Ok(node.clone())),
@@ -84,15 +81,13 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The names of the formats that `net-convert` reads, for the command line's choices.
-pub const INPUT_KINDS: &[&str] = &{
-    let mut names = [""; INPUT_KIND_COUNT];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = FORMATS[i].format.as_str();
-        i += 1;
-    }
-    names
-};
+pub const INPUT_KINDS: &[&str] = &[
+    NetworkFormat::Eni.as_str(),
+    NetworkFormat::Yaml.as_str(),
+    NetworkFormat::AzureImds.as_str(),
+    NetworkFormat::NetworkData.as_str(),
+    NetworkFormat::VmwareImc.as_str(),
+];
 
 impl Format {
     /// Returns the format of this name.
@@ -169,7 +164,7 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
         }
     };
     check::check(&mut builder);
-    let mut parsed = builder.finish();
+    let mut parsed = builder.parsed;
     let removed = sanitized.findings.iter().next().cloned();
     parsed.first_discarded = removed.or(parsed.first_discarded);
     sanitized.add_findings(std::mem::take(&mut parsed.findings));

@@ -81,7 +81,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         } else {
             if !is_physical(link) {
                 let message = "unknown link type; treating it as physical";
-                findings.add(FindingKind::Unknown, &link.at, format!("links.{id}.type"), message);
+                findings.unknown(&link.at, format!("links.{id}.type"), message);
             }
             entry.insert("type", "physical");
             infiniband(&mut entry, link, facts);
@@ -261,29 +261,27 @@ fn subnet(network: &Node, link: &mut Map) -> Node {
         "ipv6_dhcpv6-stateful" => drop(link.insert("accept-ra", true)),
         _ => {}
     }
-    let mut servers: Vec<Node> = Vec::new();
+    let mut all: Vec<&Node> = Vec::new();
     let mut routes: Vec<Node> = Vec::new();
     // The datasource replaces a route with an invalid field by null, and reports it.
     for route in items(network, "routes").filter(|route| !route.is_null()) {
         let value = |key: &str| route.get(key).filter(|value| !value.is_null()).cloned();
         let pairs = ROUTE_KEYS.iter().filter_map(|key| Some((Node::from(*key), value(key)?)));
         routes.push(Node::from(pairs.collect::<Map>()));
-        add_servers(&mut servers, route);
+        all.extend(servers(route));
     }
-    add_servers(&mut servers, network);
-    subnet.insert_unless_empty("dns_nameservers", servers);
+    all.extend(servers(network));
+    let mut known = HashSet::new();
+    all.retain(|server| known.insert(server.scalar_text()));
+    subnet.insert_unless_empty("dns_nameservers", all.into_iter().cloned().collect::<Vec<_>>());
     subnet.insert_unless_empty("routes", routes);
     Node::from(subnet)
 }
 
-fn add_servers(servers: &mut Vec<Node>, from: &Node) {
-    for service in items(from, "services").filter(|s| has_type(s, "dns")) {
-        if let Some(address) = service.get("address")
-            && !servers.contains(address)
-        {
-            servers.push(address.clone());
-        }
-    }
+fn servers(from: &Node) -> impl Iterator<Item = &Node> {
+    items(from, "services")
+        .filter(|service| has_type(service, "dns"))
+        .filter_map(|service| service.get("address"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! precedence and stays up; the metadata adds missing interfaces. The value is `{vnics: […]}`, optionally with the
 //! datasource's setting `configure_secondary_nics`.
 
-use config::{FindingKind, Findings, Map, Node};
+use config::{Findings, Map, Node};
 
 use crate::address;
 
@@ -19,23 +19,18 @@ pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
     let wants_others = document.get("configure_secondary_nics").is_some_and(|n| !n.is_falsy());
     let vnics = document.get("vnics").and_then(Node::as_seq).unwrap_or_default();
     if vnics.is_empty() && (wants_primary || wants_others) {
-        findings.add(FindingKind::Invalid, &document.at, "vnics", "expected a list of network interfaces");
+        findings.invalid(&document.at, "vnics", "expected a list of network interfaces");
     }
     let is_metal = vnics.first().is_some_and(|v| v.get("nicIndex").is_some());
     if wants_others && !wants_primary && is_metal {
-        findings.add(
-            FindingKind::Invalid,
-            &document.at,
-            "vnics",
-            "bare metal instance; ignoring secondary NICs",
-        );
+        findings.invalid(&document.at, "vnics", "bare metal instance; ignoring secondary NICs");
     } else if wants_primary || wants_others {
         for (i, vnic) in vnics.iter().enumerate().skip(usize::from(!wants_primary)) {
             match vnic_entry(vnic, wants_primary && i == 0, facts) {
                 Ok(entry) => entries.push(entry),
                 Err((key, message)) => {
                     let message = format!("{message}; ignoring the interface");
-                    findings.add(FindingKind::Invalid, &vnic.at, format!("vnics[{i}].{key}"), message);
+                    findings.invalid(&vnic.at, format!("vnics[{i}].{key}"), message);
                 }
             }
         }

@@ -3,8 +3,9 @@
 //! is removed before the configuration is used, and reported with its position, never with its content.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
-use config::{FindingKind, Findings, Map, Node, Value};
+use config::{Findings, Map, Node, Value};
 
 use super::characters::{is_line_end, is_unsafe_in_files};
 use super::key_path::join_key;
@@ -73,14 +74,14 @@ enum Level<'a> {
 impl Sanitized<'_> {
     /// Adds findings, except for those that follow from a removed value: findings on its field, or on a map or list around it.
     pub fn add_findings(&mut self, more: Findings) {
-        let removed: Vec<String> = self.findings.iter().map(|finding| finding.key.clone()).collect();
-        let follows = |key: &str| {
-            removed.iter().any(|path| {
-                path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-            })
+        let around = |key: &str| -> Vec<String> {
+            let ends = key.match_indices(['.', '[']).map(|(end, _)| end).chain([key.len()]);
+            ends.map(|end| key[..end].to_string()).collect()
         };
+        let removed: HashSet<String> =
+            self.findings.iter().flat_map(|finding| around(&finding.key)).collect();
         more.iter()
-            .filter(|finding| !follows(&finding.key))
+            .filter(|finding| !removed.contains(&finding.key))
             .for_each(|finding| self.findings.push(finding.clone()));
     }
 }
@@ -148,7 +149,7 @@ impl Sanitizer {
             Some(text) if text.len() > MAX_LENGTH => "too long",
             _ => "control characters and backslashes are not allowed in a network configuration",
         };
-        self.findings.add(FindingKind::Invalid, &node.at, path, format!("{problem}; {outcome}"));
+        self.findings.invalid(&node.at, path, format!("{problem}; {outcome}"));
     }
 
     fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {

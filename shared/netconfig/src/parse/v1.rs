@@ -33,7 +33,7 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
     let Some(entries) = list.and_then(Node::as_seq) else {
         let at = list.unwrap_or(config);
         let wanted = format!("expected a list of entries, found {}", list.map_or("nothing", |n| n.kind()));
-        return Err(error_at(&mut build.findings, at, "network.config", &wanted));
+        return Err(error_at(&mut build.parsed.findings, at, "network.config", &wanted));
     };
     let mut link_servers = Vec::new();
     for (i, entry) in entries.iter().enumerate() {
@@ -72,7 +72,7 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
 
 /// Reports the keys of an entry that are neither among those of every interface nor among these.
 fn check_keys(build: &mut Builder, entry: &Node, path: &str, own: &[&str]) {
-    keys::check_map(&mut build.findings, entry, &|| path.to_string(), &[&COMMON_KEYS, own].concat());
+    keys::check_map(&mut build.parsed.findings, entry, &|| path.to_string(), &[&COMMON_KEYS, own].concat());
 }
 
 /// Returns whether the entry has all of these keys; missing ones are reported, and the entry is to be skipped.
@@ -221,8 +221,8 @@ fn nameserver<'a>(
     match build.name(entry, path, "interface") {
         Some(name) => link_servers.push((entry, name, dns)),
         None => {
-            build.model.dns.servers.extend(dns.servers);
-            build.model.dns.search.extend(dns.search);
+            build.parsed.model.dns.servers.extend(dns.servers);
+            build.parsed.model.dns.search.extend(dns.search);
         }
     }
 }
@@ -230,7 +230,7 @@ fn nameserver<'a>(
 fn global_route(build: &mut Builder, entry: &Node, path: &str) {
     if has_keys(build, entry, path, &["destination"]) {
         let route = build.route(entry, path, &ROUTE_KEYS);
-        build.model.routes.extend(route);
+        build.parsed.model.routes.extend(route);
     }
 }
 

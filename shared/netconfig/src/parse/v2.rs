@@ -1,6 +1,6 @@
 //! Version 2, netplan's format, parsed for the other renderers.
 
-use config::{FindingKind, Map, Node, Value};
+use config::{Map, Node, Value};
 
 use crate::address::{self, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
@@ -29,10 +29,10 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
         if name == "wifis" {
             build.report(section, "network.wifis", "wireless devices are supported by netplan only; ignored");
         } else if keys::is_netplan_only_section(&name) {
-            build.findings.add(FindingKind::Unknown, &section.at, join_key("network", &name), NETPLAN_ONLY);
+            build.parsed.findings.unknown(&section.at, join_key("network", &name), NETPLAN_ONLY);
         }
     }
-    build.findings.extend(keys::unknown_keys(config));
+    build.parsed.findings.extend(keys::unknown_keys(config));
     for (name, parse_device) in SECTIONS {
         let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
         let path = join_key("network", name);
@@ -66,7 +66,7 @@ const NETPLAN_ONLY: &str = "supported by netplan only; ignored";
 fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: &str) {
     for (key, _) in device.entries() {
         if let Some(name) = key.as_str().filter(|name| keys::is_netplan_only(section, name)) {
-            build.findings.add(FindingKind::Unknown, &key.at, join_key(path, name), NETPLAN_ONLY);
+            build.parsed.findings.unknown(&key.at, join_key(path, name), NETPLAN_ONLY);
         }
     }
 }
@@ -166,7 +166,7 @@ fn parameters(
                 params.insert_some(ifupdown, build.option(value, &path, value_type));
             }
             None if netplan_only.contains(&&*name) => {
-                build.findings.add(FindingKind::Unknown, &key.at, path, NETPLAN_ONLY);
+                build.parsed.findings.unknown(&key.at, path, NETPLAN_ONLY);
             }
             None => {}
         }

@@ -34,12 +34,7 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
     let ini = Ini::parse(content);
     let position = |line| Position { source: text.at.source.clone(), line, column: 1 };
     for line in &ini.invalid_lines {
-        findings.add(
-            FindingKind::Invalid,
-            &position(*line),
-            "",
-            "expected a section or 'KEY = VALUE'; ignored",
-        );
+        findings.invalid(&position(*line), "", "expected a section or 'KEY = VALUE'; ignored");
     }
     let Some(nics) = ini.get("NIC-CONFIG", "NICS") else {
         return Err(format!("{}: NIC-CONFIG.NICS: required, but missing", text.at));

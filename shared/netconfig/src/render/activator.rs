@@ -1,5 +1,5 @@
 //! The ways to bring interfaces up through a network service. Each renderer that has a service declares an
-//! [`Activator`] in its own file; `crate::activate` selects one.
+//! [`Activator`] in its own file.
 
 use system::{Command, System, debug};
 

@@ -1,5 +1,7 @@
 //! The `[ipv4]` and `[ipv6]` sections of a NetworkManager profile.
 
+use std::collections::HashSet;
+
 use config::Node;
 
 use crate::address::is_ipv6;
@@ -143,11 +145,8 @@ fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
 fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendered) {
     let collect = |of: fn(&Dns) -> &Vec<String>| -> Vec<String> {
         let mut all: Vec<String> = link.subnets.iter().flat_map(|subnet| of(&subnet.dns)).cloned().collect();
-        for text in link.dns.iter().flat_map(of) {
-            if !all.contains(text) {
-                all.push(text.clone());
-            }
-        }
+        let mut known: HashSet<String> = all.iter().cloned().collect();
+        all.extend(link.dns.iter().flat_map(of).filter(|text| known.insert(text.to_string())).cloned());
         if all.is_empty() { of(global).clone() } else { all }
     };
     let takes = |profile: &Sections, section: &str| {

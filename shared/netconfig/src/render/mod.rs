@@ -58,21 +58,15 @@ pub fn by_name(name: &str) -> Option<&'static Renderer> {
 /// # Errors
 /// Fails if a listed name is unknown or no renderer is available.
 pub fn select(sys: &System, listed: Option<&[String]>) -> Result<&'static Renderer, RendererError> {
-    let Some(names) = listed.filter(|l| !l.is_empty()) else {
-        return RENDERERS
-            .iter()
-            .find(|r| (r.available)(sys))
-            .ok_or_else(|| RendererError::Unavailable(all_names()));
+    let names: Vec<&str> = match listed {
+        None | Some([]) => OUTPUT_KINDS.to_vec(),
+        Some(names) => names.iter().map(String::as_str).collect(),
     };
-    if let Some(unknown) = names.iter().find(|n| by_name(n).is_none() && !BSD_RENDERERS.contains(&n.as_str()))
-    {
-        return Err(RendererError::Unknown(unknown.clone()));
+    if let Some(unknown) = names.iter().find(|n| by_name(n).is_none() && !BSD_RENDERERS.contains(n)) {
+        return Err(RendererError::Unknown(unknown.to_string()));
     }
-    names
-        .iter()
-        .filter_map(|n| by_name(n))
-        .find(|r| (r.available)(sys))
-        .ok_or_else(|| RendererError::Unavailable(names.join(" ")))
+    let mut listed = names.iter().filter_map(|name| by_name(name));
+    listed.find(|r| (r.available)(sys)).ok_or_else(|| RendererError::Unavailable(names.join(" ")))
 }
 
 /// Returns whether a system has a program in the directories for administrators.
@@ -96,14 +90,10 @@ impl std::fmt::Display for RendererError {
                 write!(f, "no network renderer is available, tried: {names}")
             }
             RendererError::Unknown(name) => {
-                write!(f, "unknown network renderer '{name}', expected one of {}", all_names())
+                write!(f, "unknown network renderer '{name}', expected one of {}", OUTPUT_KINDS.join(" "))
             }
         }
     }
-}
-
-fn all_names() -> String {
-    RENDERERS.iter().map(|r| r.name).collect::<Vec<_>>().join(" ")
 }
 
 /// Parses and renders a configuration of version 1 or 2.

@@ -1,6 +1,6 @@
 //! The result of a renderer: files, and findings about the configuration.
 
-use config::{FindingKind, Findings, Position};
+use config::{Findings, Position};
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Rendered {
 
     /// Reports something that is not written although the format could express it.
     pub(super) fn warn(&mut self, message: impl Into<String>) {
-        self.findings.add(FindingKind::Invalid, &Position::default(), "network", message);
+        self.findings.invalid(&Position::default(), "network", message);
     }
 }
 

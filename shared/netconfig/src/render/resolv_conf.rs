@@ -1,5 +1,7 @@
 //! `/etc/resolv.conf` for services that do not write it themselves: existing content is kept, new entries are added.
 
+use std::collections::HashSet;
+
 use crate::model::{Dns, Model};
 
 pub const PATH: &str = "/etc/resolv.conf";
@@ -11,7 +13,7 @@ const MAX_SEARCH_LEN: usize = 256;
 /// Returns all servers and search domains: those of the subnets, of the links, and global ones.
 pub fn all_dns(model: &Model) -> Dns {
     let mut all = Dns::default();
-    let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
+    let mut seen = [HashSet::new(), HashSet::new()];
     let links = model.links.iter().flat_map(|l| l.subnets.iter().map(|s| &s.dns).chain(&l.dns));
     for dns in links.chain([&model.dns]) {
         all.servers.extend(dns.servers.iter().filter(|s| seen[0].insert(s.as_str())).cloned());
@@ -38,17 +40,15 @@ pub fn merge(existing: &str, dns: &Dns) -> (String, bool) {
             }
         }
     }
-    if dns.servers.iter().all(|s| servers.contains(s)) && dns.search.iter().all(|d| search.contains(d)) {
+    let [mut known, mut known_domains] =
+        [&servers, &search].map(|all| all.iter().cloned().collect::<HashSet<_>>());
+    if dns.servers.iter().all(|s| known.contains(s)) && dns.search.iter().all(|d| known_domains.contains(d)) {
         return (format!("{HEADER}{body}"), false);
     }
-    for server in &dns.servers {
-        if !servers.contains(server) {
-            servers.push(server.clone());
-        }
-    }
+    servers.extend(dns.servers.iter().filter(|server| known.insert(server.to_string())).cloned());
     let mut too_many = false;
     for domain in &dns.search {
-        if search.contains(domain) {
+        if !known_domains.insert(domain.clone()) {
             continue;
         }
         let letters = search.iter().map(|d| d.len() + 1).sum::<usize>() + domain.len();

@@ -1,7 +1,7 @@
 //! The parts of a configuration that a renderer's format cannot express. Each renderer declares them in its own file, as
 //! an [`Unsupported`]; `net-convert` reports these keys with the position where they were written.
 
-use config::{FindingKind, Findings, Node, Position};
+use config::{Findings, Node, Position};
 
 use crate::address::is_ipv6;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Model, Subnet};
@@ -184,7 +184,7 @@ struct Reporter<'a> {
 impl Reporter<'_> {
     fn add(&mut self, at: &Position, key: String) {
         let message = format!("not supported by the {} renderer; ignored", self.renderer);
-        self.findings.add(FindingKind::Unknown, at, key, message);
+        self.findings.unknown(at, key, message);
     }
 
     fn report(&mut self, link: &Link, key: &str) {

@@ -6,11 +6,10 @@ use std::rc::Rc;
 
 use config::Map;
 
-use crate::args::{CallArgs, find};
+use crate::args::{self, CallArgs, Row};
 use crate::ast::{Args, Body, Expr, Name};
-use crate::functions::FUNCTIONS;
 use crate::rendered::{Rendered, TemplateError};
-use crate::value::{Val, ValueResult, check_hashable};
+use crate::value::{Dict, MAX_VALUES, Val, ValueResult, check_hashable};
 
 /// The maximum number of steps: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
@@ -25,10 +24,12 @@ pub struct Interpreter<'v> {
     variables: &'v Map,
     /// The variables that were looked up, as values.
     cache: Vec<(Name, Val)>,
+    /// The number of values that variables may still be converted to.
+    values: usize,
     /// The template's own variables: first the global ones, then those of each open loop.
     scopes: Vec<Vec<(Name, Val)>>,
     pub rendered: Rendered,
-    fuel: u64,
+    pub fuel: u64,
     allocated: usize,
     depth: u32,
     line: usize,
@@ -39,6 +40,7 @@ impl<'v> Interpreter<'v> {
         Interpreter {
             variables,
             cache: Vec::new(),
+            values: MAX_VALUES,
             scopes: vec![Vec::new()],
             rendered: Rendered::default(),
             fuel: FUEL,
@@ -73,9 +75,14 @@ impl<'v> Interpreter<'v> {
         self.charge_memory(count.saturating_mul(size_of::<Val>()))
     }
 
-    pub fn text(&mut self, text: String) -> ValueResult<Val> {
-        self.charge_memory(text.len())?;
-        Ok(Val::Str(text.into()))
+    /// Returns the string that `make` returns, after charging for the most bytes that it has.
+    pub fn text(&mut self, bytes: usize, make: impl FnOnce() -> String) -> ValueResult<Val> {
+        self.charge_memory(bytes)?;
+        Ok(Val::Str(make().into()))
+    }
+
+    pub fn concat(&mut self, a: &str, b: &str) -> ValueResult<Val> {
+        self.text(a.len() + b.len(), || [a, b].concat())
     }
 
     pub fn list(&mut self, items: Vec<Val>) -> ValueResult<Val> {
@@ -94,23 +101,44 @@ impl<'v> Interpreter<'v> {
             return Ok(text.clone());
         }
         self.charge_walk(value)?;
-        let text = value.to_text();
-        self.charge_memory(text.len())?;
-        Ok(text.into())
+        self.charge_memory(value.max_written_len(0, 0))?;
+        Ok(value.to_text().into())
     }
 
     /// Charges for a walk over a value, before the walk: a few shared values can expand to very many.
     pub fn charge_walk(&mut self, value: &Val) -> ValueResult<usize> {
+        self.charge_steps(value, false)
+    }
+
+    /// Charges for a comparison with a value.
+    pub fn charge_comparison(&mut self, value: &Val) -> ValueResult<usize> {
+        let steps = self.charge_steps(value, true)?;
+        // At each level two lists are first searched for their first difference.
+        Ok(steps * (1 + usize::from(value.depth())))
+    }
+
+    fn charge_steps(&mut self, value: &Val, compared: bool) -> ValueResult<usize> {
         let max = 2_000_000.min(usize::try_from(self.fuel).unwrap_or(usize::MAX));
         let mut left = max;
-        if !value.fits_budget(&mut left) {
+        if !value.fits_budget(&mut left, compared) {
             return Err("a value that is too large".into());
         }
         self.consume_fuel(max - left)?;
         Ok(max - left)
     }
 
-    fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
+    /// Charges for the search for a key in a map.
+    pub fn charge_search(&mut self, map: &Dict, key: &Val) -> ValueResult<()> {
+        let each = self.charge_comparison(key)?;
+        self.consume_fuel(map.entries.borrow().len().saturating_mul(each) / 4)
+    }
+
+    /// Charges for the search for a name among this many.
+    fn charge_names(&mut self, count: usize, name: &str) -> ValueResult<()> {
+        self.consume_fuel(count.saturating_mul(name.len() / 8 + 1) / 16)
+    }
+
+    pub fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
         if self.depth >= MAX_DEPTH {
             return Err(format!("nested deeper than {MAX_DEPTH} levels"));
         }
@@ -120,10 +148,22 @@ impl<'v> Interpreter<'v> {
         done
     }
 
-    /// Charges for a walk over the arguments of a call.
-    pub fn charge_args(&mut self, args: &CallArgs) -> ValueResult<()> {
-        let mut values = args.values.iter().chain(args.named.iter().map(|(_, value)| value));
-        values.try_for_each(|value| self.charge_walk(value).map(drop))
+    /// Returns what can be called by this name and its arguments, after charging for a walk over them.
+    pub fn bound<F>(
+        &mut self,
+        tables: &[&'static [Row<F>]],
+        kind: &str,
+        name: &str,
+        args: CallArgs,
+    ) -> ValueResult<(&'static F, args::Args)> {
+        let (_, parameters, call) = args::find(tables, kind, name)?;
+        self.consume_fuel(1)?;
+        args.values.iter().try_for_each(|value| self.charge_walk(value).map(drop))?;
+        for (name, value) in &args.named {
+            self.charge_names(args.named.len(), name)?;
+            self.charge_walk(value)?;
+        }
+        Ok((call, args.bind(parameters)?))
     }
 
     /// Charges for a copy of a value.
@@ -133,45 +173,57 @@ impl<'v> Interpreter<'v> {
     }
 
     fn lookup(&mut self, name: &Name) -> ValueResult<Val> {
+        self.charge_names(self.scopes.iter().map(Vec::len).sum::<usize>() + self.cache.len(), name)?;
         let scopes = self.scopes.iter().rev().chain([&self.cache]);
         if let Some((_, value)) = scopes.flatten().find(|(n, _)| n == name) {
             return Ok(value.clone());
         }
         let Some(node) = self.variables.get(name) else { return Ok(Val::undefined(name)) };
-        let value = Val::from_node(node)?;
+        let value = Val::from_node(node, &mut self.values)?;
         self.cache.push((name.clone(), value.clone()));
         Ok(value)
     }
 
-    fn set(&mut self, name: &Name, value: Val) {
-        let Some(scope) = self.scopes.last_mut() else { return };
+    fn set(&mut self, name: &Name, value: Val) -> ValueResult<()> {
+        self.charge_names(self.scopes.last().map_or(0, Vec::len), name)?;
+        let Some(scope) = self.scopes.last_mut() else { return Ok(()) };
         match scope.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = value,
             None => scope.push((name.clone(), value)),
         }
+        Ok(())
     }
 
     /// Returns a map, after charging for the search of each key among the others.
-    pub fn map(&mut self, entries: Vec<(Val, Val)>) -> ValueResult<Val> {
-        self.consume_fuel(entries.len().saturating_mul(entries.len()) / 16)?;
+    pub fn map(&mut self, entries: Vec<(Val, Val)>, namespace: bool) -> ValueResult<Val> {
+        for (key, _) in &entries {
+            let each = self.charge_comparison(key)?;
+            self.consume_fuel(entries.len().saturating_mul(each) / 16)?;
+        }
         self.charge_items(entries.len() * 2)?;
-        Val::map(entries, false)
+        Val::map(entries, namespace)
     }
 
     /// Returns the items that a `for` iterates over.
     pub fn items(&mut self, value: &Val) -> ValueResult<Vec<Val>> {
-        let items = match value {
-            Val::Seq(seq) => seq.items.borrow().clone(),
-            Val::Map(map) if !map.namespace => map.entries.borrow().iter().map(|(k, _)| k.clone()).collect(),
+        Ok(match value {
+            Val::Seq(seq) => {
+                let items = seq.items.borrow();
+                self.charge_items(items.len())?;
+                items.clone()
+            }
+            Val::Map(map) if !map.namespace => {
+                let entries = map.entries.borrow();
+                self.charge_items(entries.len())?;
+                entries.iter().map(|(k, _)| k.clone()).collect()
+            }
             Val::Str(text) => {
-                self.charge_memory(text.len() * 32)?;
+                self.charge_items(text.len() * 2)?;
                 text.chars().map(|c| Val::text(c.encode_utf8(&mut [0; 4]))).collect()
             }
             Val::Undefined(_) => Vec::new(),
             other => return Err(format!("{} is not iterable", other.type_name())),
-        };
-        self.charge_items(items.len())?;
-        Ok(items)
+        })
     }
 
     fn eval_args(&mut self, args: &Args) -> ValueResult<CallArgs> {
@@ -195,7 +247,10 @@ impl<'v> Interpreter<'v> {
                 let items = self.eval_all(items)?;
                 self.list(items)?
             }
-            Expr::Tuple(items) => Val::tuple(self.eval_all(items)?)?,
+            Expr::Tuple(items) => {
+                let items = self.eval_all(items)?;
+                self.seq(items, true)?
+            }
             Expr::Map(items) => {
                 let mut entries = Vec::new();
                 for (key, value) in items {
@@ -203,7 +258,7 @@ impl<'v> Interpreter<'v> {
                     check_hashable(&key)?;
                     entries.push((key, self.eval(value)?));
                 }
-                self.map(entries)?
+                self.map(entries, false)?
             }
             Expr::Attr(of, name) => {
                 let of = self.eval(of)?;
@@ -228,25 +283,20 @@ impl<'v> Interpreter<'v> {
                 self.slice(&of, bounds)?
             }
             Expr::Function(name, args) => {
-                let (_, parameters, call) = find(&[FUNCTIONS], "function", name)?;
-                let call_args = self.eval_args(args)?;
-                self.charge_args(&call_args)?;
-                call(self, call_args.bind(parameters)?)?
+                let args = self.eval_args(args)?;
+                self.function(name, args)?
             }
             Expr::Method(of, name, args) => {
-                let of = self.eval(of)?;
-                let call_args = self.eval_args(args)?;
-                self.method(&of, name, call_args)?
+                let (of, args) = (self.eval(of)?, self.eval_args(args)?);
+                self.method(&of, name, args)?
             }
             Expr::Filter(of, name, args) => {
-                let of = self.eval(of)?;
-                let call_args = self.eval_args(args)?;
-                self.filter(name, of, call_args)?
+                let (of, args) = (self.eval(of)?, self.eval_args(args)?);
+                self.filter(name, of, args)?
             }
             Expr::Test(of, name, args) => {
-                let of = self.eval(of)?;
-                let call_args = self.eval_args(args)?;
-                Val::Bool(self.test(name, &of, call_args)?)
+                let (of, args) = (self.eval(of)?, self.eval_args(args)?);
+                Val::Bool(self.test(name, &of, args)?)
             }
             Expr::Not(of) => Val::Bool(!self.eval(of)?.is_true()),
             Expr::Negative(of) => self.eval(of)?.negative()?,

@@ -27,8 +27,8 @@ impl Interpreter<'_> {
             StmtKind::Print(value) => {
                 let value = self.eval(value)?;
                 let text = self.text_of(&value)?;
-                self.record_undefined(&text, statement.line);
                 self.write_output(&text)?;
+                self.record_undefined(&text, statement.line);
             }
             StmtKind::Do(value) => drop(self.eval(value)?),
             StmtKind::If { branches, otherwise } => {
@@ -47,12 +47,11 @@ impl Interpreter<'_> {
                 self.assign(target, value)?;
             }
             StmtKind::Capture(target, body) => {
-                let outer = std::mem::take(&mut self.rendered.text);
-                let done = self.nested(|run| run.in_scope(|run| run.exec_body(body)));
-                let text = std::mem::replace(&mut self.rendered.text, outer);
-                done?;
-                let value = self.text(text)?;
-                self.assign(target, value)?;
+                let start = self.rendered.text.len();
+                self.nested(|run| run.in_scope(|run| run.exec_body(body)))?;
+                self.charge_memory(self.rendered.text.len() - start)?;
+                let text = self.rendered.text.split_off(start);
+                self.assign(target, Val::Str(text.into()))?;
             }
         }
         Ok(())
@@ -77,11 +76,12 @@ impl Interpreter<'_> {
         if items.is_empty() {
             return self.nested(|run| run.in_scope(|run| run.exec_body(&repeat.otherwise)));
         }
-        let items: Rc<[Val]> = items.into();
+        let (items, name): (Rc<[Val]>, Rc<str>) = (items.into(), "loop".into());
         for (at, item) in items.iter().enumerate() {
+            self.consume_fuel(1)?;
             self.nested(|run| {
                 run.in_scope(|run| {
-                    run.set(&"loop".into(), Val::Loop(items.clone(), at));
+                    run.set(&name, Val::Loop(items.clone(), at))?;
                     run.assign(&repeat.target, item.clone())?;
                     run.exec_body(&repeat.body)
                 })
@@ -92,20 +92,22 @@ impl Interpreter<'_> {
 
     fn assign(&mut self, target: &Target, value: Val) -> ValueResult<()> {
         match target {
-            Target::Name(name) => self.set(name, value),
+            Target::Name(name) => self.set(name, value)?,
             Target::Names(names) => {
                 let values = self.items(&value)?;
                 if values.len() != names.len() {
                     return Err(format!("expected {} values to unpack, got {}", names.len(), values.len()));
                 }
                 for (name, value) in names.iter().zip(values) {
-                    self.set(name, value);
+                    self.set(name, value)?;
                 }
             }
             Target::Attr(name, key) => match self.lookup(name)? {
                 Val::Map(map) if map.namespace => {
-                    self.charge_walk(&value)?;
-                    map.insert(Val::Str(key.clone()), &value)?;
+                    let key = Val::Str(key.clone());
+                    self.charge_search(&map, &key)?;
+                    self.charge_copy(&value)?;
+                    map.insert(key, &value)?;
                 }
                 _ => return Err(format!("cannot assign to '{name}.{key}': '{name}' is not a namespace")),
             },
@@ -114,8 +116,8 @@ impl Interpreter<'_> {
     }
 
     fn write_output(&mut self, text: &str) -> ValueResult<()> {
-        self.rendered.push(text)?;
-        self.consume_fuel(text.len() / 64 + 1)
+        self.consume_fuel(text.len() / 64 + 1)?;
+        self.rendered.push(text)
     }
 
     /// Records the undefined variables whose placeholders a string contains.

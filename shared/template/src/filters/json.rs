@@ -2,14 +2,16 @@
 
 use encoding::python::put_json;
 
+use crate::eval::Interpreter;
 use crate::value::{Val, ValueResult};
 
 /// Returns a value as JSON, in which the characters that are special in HTML are escaped; only strings contain them.
-pub fn to_json(value: &Val, indent: Option<usize>) -> ValueResult<String> {
+pub fn to_json(run: &mut Interpreter<'_>, value: &Val, indent: Option<usize>) -> ValueResult<Val> {
+    run.charge_memory(value.max_written_len(indent.unwrap_or(0), 0))?;
     let mut json = String::new();
     write(value, indent, 0, &mut json)?;
     let escapes = [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("'", "\\u0027")];
-    Ok(escapes.iter().fold(json, |json, (of, by)| json.replace(of, by)))
+    Ok(Val::Str(escapes.iter().fold(json, |json, (of, by)| json.replace(of, by)).into()))
 }
 
 fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> ValueResult<()> {
@@ -34,7 +36,7 @@ fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> 
     let line = |out: &mut String, level: usize| {
         if let Some(width) = indent {
             out.push('\n');
-            out.push_str(&" ".repeat(width.min(1000) * level));
+            out.push_str(&" ".repeat(width * level));
         }
     };
     out.push(open);

@@ -6,7 +6,7 @@ mod predicates;
 mod sequences;
 mod strings;
 
-use crate::args::{Args, CallArgs, Row, find};
+use crate::args::{Args, CallArgs, Row};
 use crate::eval::Interpreter;
 use crate::value::{Val, ValueResult};
 
@@ -15,9 +15,9 @@ type Filter = Row<fn(&mut Interpreter<'_>, Val, Args) -> ValueResult<Val>>;
 
 impl Interpreter<'_> {
     pub fn filter(&mut self, name: &str, value: Val, args: CallArgs) -> ValueResult<Val> {
-        let (_, parameters, apply) = find(&[sequences::FILTERS, strings::FILTERS], "filter", name)?;
+        let (apply, args) = self.bound(&[sequences::FILTERS, strings::FILTERS], "filter", name, args)?;
         self.charge_walk(&value)?;
-        self.charge_args(&args)?;
-        apply(self, value, args.bind(parameters)?)
+        // The filter `map` applies filters.
+        self.nested(|run| apply(run, value, args))
     }
 }

@@ -1,6 +1,6 @@
 //! Jinja's tests: `value is name`.
 
-use crate::args::{Args, CallArgs, Row, find};
+use crate::args::{Args, CallArgs, Row};
 use crate::eval::Interpreter;
 use crate::value::{Number, Val, ValueResult};
 
@@ -46,8 +46,7 @@ fn divides(value: &Val, by: &Val) -> ValueResult<bool> {
 impl Interpreter<'_> {
     /// Evaluates `value is name(…)`.
     pub fn test(&mut self, name: &str, value: &Val, args: CallArgs) -> ValueResult<bool> {
-        let (_, parameters, test) = find(&[TESTS], "test", name)?;
-        self.charge_args(&args)?;
-        test(self, value, args.bind(parameters)?)
+        let (test, args) = self.bound(&[TESTS], "test", name, args)?;
+        test(self, value, args)
     }
 }

@@ -32,7 +32,7 @@ pub const FILTERS: &[Filter] = &[
     }),
     ("join", "d attribute", |run, value, [between, attribute, _]| {
         let between = run.text_of(&between.or(Val::text("")))?;
-        let path = attribute_path(attribute.0);
+        let path = run.attribute_path(attribute.0)?;
         let items = run.items(&value)?;
         run.joined(&items, &between, |run, item| {
             let item = run.lookup_path(item, &path, None)?;
@@ -58,7 +58,7 @@ pub const FILTERS: &[Filter] = &[
         let items = run.items(&value)?.into_iter();
         let made: ValueResult<Vec<Val>> = if args.values.is_empty() {
             let [attribute, default, _] = args.bind("attribute default")?;
-            let path = attribute_path(Some(attribute.0.ok_or("'map' without the name of a filter")?));
+            let path = run.attribute_path(Some(attribute.0.ok_or("'map' without the name of a filter")?))?;
             items.map(|item| run.lookup_path(&item, &path, default.0.as_ref())).collect()
         } else {
             let name = run.text_of(&args.values.remove(0))?;
@@ -66,12 +66,10 @@ pub const FILTERS: &[Filter] = &[
         };
         run.list(made?)
     }),
-    ("max", "case_sensitive attribute", |run, value, args| run.extreme(&value, args, true)),
-    ("min", "case_sensitive attribute", |run, value, args| run.extreme(&value, args, false)),
     ("reject", "*", |run, value, args| run.selected(&value, args, false, false)),
     ("rejectattr", "*", |run, value, args| run.selected(&value, args, true, false)),
     ("reverse", "", |run, value, _| match &value {
-        Val::Str(text) => run.text(text.chars().rev().collect()),
+        Val::Str(text) => run.text(text.len(), || text.chars().rev().collect()),
         other => {
             let items = run.items(other)?.into_iter().rev().collect();
             run.list(items)
@@ -81,56 +79,27 @@ pub const FILTERS: &[Filter] = &[
     ("selectattr", "*", |run, value, args| run.selected(&value, args, true, true)),
     ("sort", "reverse case_sensitive attribute", |run, value, [reverse, case, attribute]| {
         let items = run.items(&value)?;
-        let path = attribute_path(attribute.0);
+        let path = run.attribute_path(attribute.0)?;
         let items = run.sorted(items, &path, case.is_true(), reverse.is_true())?;
         run.list(items)
-    }),
-    ("sum", "attribute start", |run, value, [attribute, start, _]| {
-        let path = attribute_path(attribute.0);
-        let items = run.items(&value)?;
-        items.iter().try_fold(start.or(Val::Int(0)), |total, item| {
-            let item = run.lookup_path(item, &path, None)?;
-            run.operate("+", &total, &item)
-        })
-    }),
-    ("unique", "case_sensitive attribute", |run, value, [case, attribute, _]| {
-        let path = attribute_path(attribute.0);
-        let (mut seen, mut kept): (Vec<Val>, _) = (Vec::new(), Vec::new());
-        for item in run.items(&value)? {
-            let key = fold_case(run.lookup_path(&item, &path, None)?, case.is_true());
-            let each = run.charge_walk(&key)?;
-            run.consume_fuel(seen.len().saturating_mul(each))?;
-            if !seen.contains(&key) {
-                seen.push(key);
-                kept.push(item);
-            }
-        }
-        run.list(kept)
     }),
 ];
 
 /// The path from a value to one below it: `a.b`, `0`, or empty.
 type Path = Vec<Val>;
 
-fn attribute_path(value: Option<Val>) -> Path {
-    match value {
-        Some(Val::Str(text)) => {
-            text.split('.').map(|key| key.parse().map_or_else(|_| Val::text(key), Val::Int)).collect()
-        }
-        Some(Val::None) | None => Vec::new(),
-        Some(other) => vec![other],
-    }
-}
-
-/// Returns the key by which filters compare text: case is ignored.
-fn fold_case(value: Val, case_sensitive: bool) -> Val {
-    match value {
-        Val::Str(text) if !case_sensitive => Val::Str(text.to_lowercase().into()),
-        other => other,
-    }
-}
-
 impl Interpreter<'_> {
+    fn attribute_path(&mut self, value: Option<Val>) -> ValueResult<Path> {
+        Ok(match value {
+            Some(Val::Str(text)) => {
+                self.charge_parts(&text, text.matches('.').count())?;
+                text.split('.').map(|key| key.parse().map_or_else(|_| Val::text(key), Val::Int)).collect()
+            }
+            Some(Val::None) | None => Vec::new(),
+            Some(other) => vec![other],
+        })
+    }
+
     /// Returns the value at a path; `default` if it is undefined.
     fn lookup_path(&mut self, value: &Val, path: &Path, default: Option<&Val>) -> ValueResult<Val> {
         let found = path.iter().try_fold(value.clone(), |value, key| self.item(&value, key))?;
@@ -145,8 +114,11 @@ impl Interpreter<'_> {
         self.charge_items(items.len() * 4)?;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items {
-            let key = fold_case(self.lookup_path(&item, path, None)?, case);
-            let each = self.charge_walk(&key)?;
+            let key = match self.lookup_path(&item, path, None)? {
+                Val::Str(text) if !case => self.case_changed(&text, str::to_lowercase)?,
+                other => other,
+            };
+            let each = self.charge_comparison(&key)?;
             self.consume_fuel(each.saturating_mul(20))?;
             keyed.push((key, item));
         }
@@ -164,19 +136,12 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Returns the smallest or the largest item.
-    fn extreme(&mut self, value: &Val, [case, attribute, _]: Args, largest: bool) -> ValueResult<Val> {
-        let items = self.items(value)?;
-        let sorted = self.sorted(items, &attribute_path(attribute.0), case.is_true(), largest)?;
-        Ok(sorted.into_iter().next().unwrap_or(Val::Undefined(None)))
-    }
-
     /// Returns the items for which a test is `wanted`, or that of one of their attributes.
     fn selected(&mut self, value: &Val, args: Args, by_attribute: bool, wanted: bool) -> ValueResult<Val> {
         let mut args = CallArgs::from(args);
         let mut values = std::mem::take(&mut args.values).into_iter();
         let path = match by_attribute {
-            true => attribute_path(Some(values.next().ok_or("'selectattr' without an attribute")?)),
+            true => self.attribute_path(Some(values.next().ok_or("'selectattr' without an attribute")?))?,
             false => Vec::new(),
         };
         let test = values.next().map(|name| self.text_of(&name)).transpose()?;

@@ -1,22 +1,20 @@
 //! Filters on text and numbers.
 
+use std::str::FromStr;
+
 use super::{Filter, json};
-use crate::args::Args;
 use crate::eval::Interpreter;
-use crate::format::float_text;
-use crate::methods::stripped;
 use crate::value::{Number, Val, ValueResult, undefined_error};
 
 pub const FILTERS: &[Filter] = &[
-    ("float", "default", |_, value, [default, ..]| {
-        Ok(parse_float(&value)?.map_or(default.or(Val::Float(0.0)), Val::Float))
+    ("float", "default", |run, value, [default, ..]| {
+        Ok(run.parse_float(&value)?.map_or(default.or(Val::Float(0.0)), Val::Float))
     }),
     ("format", "*", |run, value, [values, named, _]| {
         let text = run.text_of(&value)?;
         let named = named.or(Val::None);
         let values = if named.is_true() { named } else { values.or(Val::None) };
-        let text = run.printf(&text, &values)?;
-        run.text(text)
+        run.printf(&text, &values)
     }),
     ("indent", "width first blank", |run, value, [width, first, blank]| {
         let by = match &width.0 {
@@ -28,7 +26,8 @@ pub const FILTERS: &[Filter] = &[
             }
         };
         let text = run.text_of(&value)?;
-        run.charge_memory(text.matches('\n').count().saturating_mul(by.len()))?;
+        let added = by.len().saturating_mul(text.matches('\n').count() + 1);
+        run.charge_memory(text.len().saturating_add(added))?;
         let mut out = String::new();
         for (i, line) in text.split('\n').enumerate() {
             out.push_str(if i > 0 { "\n" } else { "" });
@@ -37,16 +36,16 @@ pub const FILTERS: &[Filter] = &[
             }
             out.push_str(line);
         }
-        run.text(out)
+        Ok(Val::Str(out.into()))
     }),
-    ("int", "default", |_, value, [default, ..]| {
+    ("int", "default", |run, value, [default, ..]| {
         let integer = match (&value, value.number()) {
-            (Val::Str(text), _) => text.trim().replace('_', "").parse().ok(),
+            (Val::Str(text), _) => run.parsed(text)?,
             (_, Some(Number::Int(n))) => Some(n),
             _ => None,
         };
         let integer = match integer {
-            None => parse_float(&value)?.filter(|f| f.abs() < 1e38).map(|f| f as i128),
+            None => run.parse_float(&value)?.filter(|f| f.abs() < 1e38).map(|f| f as i128),
             found => found,
         };
         Ok(integer.map_or(default.or(Val::Int(0)), Val::Int))
@@ -57,18 +56,15 @@ pub const FILTERS: &[Filter] = &[
         let text = run.text_of(&value)?;
         run.replaced(&text, &old, &new, &count)
     }),
-    ("round", "precision method", round),
     // Output is never escaped, so that all text is safe.
     ("string safe", "", |run, value, _| Ok(Val::Str(run.text_of(&value)?))),
     ("tojson", "indent", |run, value, [indent, ..]| {
         let indent = indent.some().map(|_| indent.size(0)).transpose()?;
-        run.charge_memory(indent.unwrap_or(0))?;
-        let json = json::to_json(&value, indent)?;
-        run.text(json)
+        json::to_json(run, &value, indent)
     }),
     ("trim", "chars", |run, value, [chars, ..]| {
         let text = run.text_of(&value)?;
-        run.text(stripped(&text, &chars, true, true)?.into())
+        run.stripped(&text, &chars, true, true)
     }),
     ("upper", "", |run, value, _| run.converted(&value, str::to_uppercase)),
 ];
@@ -76,29 +72,20 @@ pub const FILTERS: &[Filter] = &[
 impl Interpreter<'_> {
     fn converted(&mut self, value: &Val, convert: fn(&str) -> String) -> ValueResult<Val> {
         let text = self.text_of(value)?;
-        self.text(convert(&text))
+        self.case_changed(&text, convert)
     }
-}
 
-fn round(_: &mut Interpreter<'_>, value: Val, [precision, method, _]: Args) -> ValueResult<Val> {
-    let digits = precision.int(0).ok().and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= 300);
-    let digits = digits.ok_or("'round': expected a number of decimal places")?;
-    let number = value.number().ok_or_else(|| value.operand_error("'round' of"))?;
-    let scale = 10_f64.powi(digits as i32);
-    Ok(match (method.some_text()?.unwrap_or("common"), number) {
-        ("common", Number::Int(n)) => Val::Int(n),
-        ("common", Number::Float(f)) => Val::Float(float_text(f, digits)?.parse().unwrap_or(f)),
-        ("ceil", number) => Val::Float((number.float() * scale).ceil() / scale),
-        ("floor", number) => Val::Float((number.float() * scale).floor() / scale),
-        _ => return Err("'round': expected 'common', 'ceil' or 'floor'".into()),
-    })
-}
+    fn parsed<T: FromStr>(&mut self, text: &str) -> ValueResult<Option<T>> {
+        self.charge_memory(text.len())?;
+        Ok(text.trim().replace('_', "").parse().ok())
+    }
 
-/// Returns Python's `float(value)`; `None` if it is not a number.
-fn parse_float(value: &Val) -> ValueResult<Option<f64>> {
-    match value {
-        Val::Undefined(name) => Err(undefined_error(name)),
-        Val::Str(text) => Ok(text.trim().replace('_', "").parse().ok()),
-        other => Ok(other.number().map(|n| n.float())),
+    /// Returns Python's `float(value)`; `None` if it is not a number.
+    fn parse_float(&mut self, value: &Val) -> ValueResult<Option<f64>> {
+        match value {
+            Val::Undefined(name) => Err(undefined_error(name)),
+            Val::Str(text) => self.parsed(text),
+            other => Ok(other.number().map(|n| n.float())),
+        }
     }
 }

@@ -26,11 +26,13 @@ impl Parser {
     pub(super) fn expression(&mut self, conditional: bool) -> Result<Expr> {
         self.nested(|parser| {
             let mut value = parser.or()?;
+            let mut length = 0;
             while conditional && parser.eat_word("if") {
                 let when = Box::new(parser.or()?);
                 let otherwise =
                     if parser.eat_word("else") { Some(Box::new(parser.expression(true)?)) } else { None };
                 value = Expr::If { when, then: Box::new(value), otherwise };
+                length = parser.check_chain(length)?;
             }
             Ok(value)
         })

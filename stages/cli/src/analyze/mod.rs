@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 use system::{Command, System, WriteOptions, warning};
 
-use crate::arguments::{AnalyzeCommand, AnalyzeFiles, DEFAULT_LOG};
+use crate::arguments::{Analysis, AnalyzeFiles, DEFAULT_LOG};
 use crate::exit_code;
 use crate::machine::{Machine, output_path};
 
@@ -25,11 +25,17 @@ const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(25);
 /// Invalid lines that are reported one by one; only the number of others is.
 const MAX_BAD_LINES: usize = 5;
 
-pub fn run(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) -> ExitCode {
-    exit_code("", analyze(machine, command, files))
+/// Runs a subcommand. `format` is that of an event, for `show`.
+pub fn run(machine: &Machine, analysis: Analysis, files: &AnalyzeFiles, format: Option<&str>) -> ExitCode {
+    exit_code("", analyze(machine, analysis, files, format))
 }
 
-fn analyze(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) -> Result<(), String> {
+fn analyze(
+    machine: &Machine,
+    analysis: Analysis,
+    files: &AnalyzeFiles,
+    format: Option<&str>,
+) -> Result<(), String> {
     let input = read(machine, &files.infile)?;
     let now = machine.sys.clock().wall().as_micros() as i64;
     // A dump is kept as it is, with keys that this version does not know.
@@ -48,18 +54,13 @@ fn analyze(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) ->
     if bad.len() > MAX_BAD_LINES {
         warning!(machine.sys, "{} more lines like this", bad.len() - MAX_BAD_LINES);
     }
-    let text = match command {
-        AnalyzeCommand::Show(format) => {
-            let format = format.as_deref().unwrap_or(record::DEFAULT_FORMAT);
-            record::show(&record::records(&events), format)
-        }
-        AnalyzeCommand::Blame => record::blame(&record::records(&events)),
-        AnalyzeCommand::Dump => {
-            state::json_text(&dump.map_or_else(|| event::to_dump(&events), Value::from), 1)
-        }
-        AnalyzeCommand::Boot => boot::report(&machine.sys, &events, now)
+    let text = match analysis {
+        Analysis::Show => record::show(&record::records(&events), format.unwrap_or(record::DEFAULT_FORMAT)),
+        Analysis::Blame => record::blame(&record::records(&events)),
+        Analysis::Dump => state::json_text(&dump.map_or_else(|| event::to_dump(&events), Value::from), 1),
+        Analysis::Boot => boot::report(&machine.sys, &events, now)
             .map_err(|e| format!("Cannot determine the times of this boot: {e}"))?,
-        AnalyzeCommand::Plot => {
+        Analysis::Plot => {
             let log = dump.is_none().then_some(input.as_str());
             // Another log may be of another machine.
             let machine = (files.infile == DEFAULT_LOG).then_some(&machine.sys);

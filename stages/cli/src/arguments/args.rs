@@ -38,11 +38,19 @@ choices! {
     SchemaType { CloudConfig = "cloud-config", NetworkConfig = "network-config", }
     CleanConfig { All = "all", Ssh = "ssh_config", Network = "network", Datasource = "datasource", Fstab = "fstab", }
     UdevAction { Add = "add", Remove = "remove", }
+    /// The subcommands of `analyze`.
+    Analysis { Blame = "blame", Show = "show", Dump = "dump", Boot = "boot", Plot = "plot", }
 }
 
-/// A type whose values are words that the parser has checked.
-trait Choice: Sized {
+/// A type whose values are words that the parser has checked, or any words.
+pub trait Choice: Sized {
     fn from_word(word: &str) -> Option<Self>;
+}
+
+impl Choice for String {
+    fn from_word(word: &str) -> Option<Self> {
+        Some(word.to_string())
+    }
 }
 
 impl Choice for &'static Renderer {
@@ -58,31 +66,13 @@ impl Choice for &'static parse::Format {
 }
 
 /// Reads a field. `None` if a required option has no value; the parser prevents this.
-trait Argument: Sized {
+pub trait Argument: Sized {
     fn read(m: &Matches, name: &str) -> Option<Self>;
 }
 
 impl Argument for bool {
     fn read(m: &Matches, name: &str) -> Option<bool> {
         Some(m.flag(name))
-    }
-}
-
-impl Argument for String {
-    fn read(m: &Matches, name: &str) -> Option<String> {
-        m.value(name)
-    }
-}
-
-impl Argument for Option<String> {
-    fn read(m: &Matches, name: &str) -> Option<Option<String>> {
-        Some(m.value(name))
-    }
-}
-
-impl Argument for Vec<String> {
-    fn read(m: &Matches, name: &str) -> Option<Vec<String>> {
-        Some(m.values(name))
     }
 }
 
@@ -104,13 +94,18 @@ impl<T: Choice> Argument for Vec<T> {
     }
 }
 
+/// The arguments of a command. `None` as for [`Argument::read`].
+pub trait Arguments: Sized {
+    fn read(m: &Matches) -> Option<Self>;
+}
+
 /// Declares structs of arguments, and how they are read.
 macro_rules! arguments {
     ($($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* })+) => {$(
         $(#[$meta])*
         pub struct $name { $($(#[$doc])* pub $field: $type,)* }
 
-        impl $name {
+        impl Arguments for $name {
             fn read(m: &Matches) -> Option<$name> {
                 Some($name { $($field: Argument::read(m, &stringify!($field).replace('_', "-"))?,)* })
             }
@@ -145,12 +140,10 @@ arguments! {
         instance_data: Option<String>,
         user_data: Option<String>,
         vendor_data: Option<String>,
-        /// A template; with `--identify`, the output format.
+        /// A template.
         format: Option<String>,
         all: bool,
         list_keys: bool,
-        identify: bool,
-        explain: Option<String>,
         varname: Option<String>,
         /// The older spelling of `varname`.
         name: Option<String>,
@@ -230,95 +223,5 @@ arguments! {
     HotplugEvent {
         devpath: String,
         udevaction: UdevAction,
-    }
-}
-
-pub enum Command {
-    Init(Init),
-    Modules(Modules),
-    Single(Single),
-    Status(Status),
-    Query(Query),
-    Analyze(AnalyzeCommand, AnalyzeFiles),
-    CollectLogs(CollectLogs),
-    Clean(Clean),
-    CloudId(CloudId),
-    Plan(Plan),
-    Apply(Apply),
-    Doctor(Doctor),
-    StateCheck(Format),
-    /// With `--plan` the repairs are only shown.
-    StateRepair {
-        plan: bool,
-    },
-    MakeMime(MakeMime),
-    NetConvert(NetConvert),
-    Render(Render),
-    Hotplug(Hotplug),
-    Features,
-    Schema(Schema),
-    DhclientHook,
-}
-
-pub enum AnalyzeCommand {
-    Blame,
-    /// The argument is the format of an event.
-    Show(Option<String>),
-    Dump,
-    Boot,
-    Plot,
-}
-
-pub enum Hotplug {
-    Query,
-    Handle(HotplugEvent),
-    Enable,
-}
-
-impl Command {
-    /// Returns the arguments of the command that was parsed, or `None` for one that this function does not know.
-    pub fn from_matches(m: &Matches) -> Option<Command> {
-        if let Some(subcommand) = m.command.as_deref() {
-            return Command::from_subcommand(m.name(), subcommand);
-        }
-        Some(match m.name() {
-            "init" => Command::Init(Init::read(m)?),
-            "modules" => Command::Modules(Modules::read(m)?),
-            "single" => Command::Single(Single::read(m)?),
-            "status" => Command::Status(Status::read(m)?),
-            "query" => Command::Query(Query::read(m)?),
-            "collect-logs" => Command::CollectLogs(CollectLogs::read(m)?),
-            "clean" => Command::Clean(Clean::read(m)?),
-            "cloud-id" => Command::CloudId(CloudId::read(m)?),
-            "plan" => Command::Plan(Plan::read(m)?),
-            "apply" => Command::Apply(Apply::read(m)?),
-            "doctor" => Command::Doctor(Doctor::read(m)?),
-            "features" => Command::Features,
-            "schema" => Command::Schema(Schema::read(m)?),
-            "make-mime" => Command::MakeMime(MakeMime::read(m)?),
-            "net-convert" => Command::NetConvert(NetConvert::read(m)?),
-            "render" => Command::Render(Render::read(m)?),
-            "dhclient-hook" => Command::DhclientHook,
-            _ => return None,
-        })
-    }
-
-    fn from_subcommand(command: &str, m: &Matches) -> Option<Command> {
-        let hotplug = |task| Some(Command::Hotplug(task));
-        let analyze = |command| Some(Command::Analyze(command, AnalyzeFiles::read(m)?));
-        match (command, m.name()) {
-            ("analyze", "blame") => analyze(AnalyzeCommand::Blame),
-            ("analyze", "show") => analyze(AnalyzeCommand::Show(m.value("format"))),
-            ("analyze", "dump") => analyze(AnalyzeCommand::Dump),
-            ("analyze", "boot") => analyze(AnalyzeCommand::Boot),
-            ("analyze", "plot") => analyze(AnalyzeCommand::Plot),
-            ("state", "check") => Some(Command::StateCheck(Argument::read(m, "format")?)),
-            ("state", "repair") => Some(Command::StateRepair { plan: m.flag("plan") }),
-            ("hotplug-hook", "query") => hotplug(Hotplug::Query),
-            ("hotplug-hook", "handle") => hotplug(Hotplug::Handle(HotplugEvent::read(m)?)),
-            ("hotplug-hook", "enable") => hotplug(Hotplug::Enable),
-            ("devel", _) => Command::from_matches(m),
-            _ => None,
-        }
     }
 }

@@ -8,12 +8,11 @@ use netconfig::parse::INPUT_KINDS;
 use netconfig::render::OUTPUT_KINDS;
 
 use super::args::{CleanConfig, Format, Frequency, Mode, SchemaFormat, SchemaType, StatusFormat, UdevAction};
-use super::spec::ValueKind::{Choices, Directory, File, InstanceData, Module, Text};
-use super::spec::{CommandSpec, Count, OptionSpec, command, flag, option, positional};
+use super::spec::ValueKind::{Directory, File, InstanceData, Module, Text};
+use super::spec::{CommandSpec, Count, OptionSpec, choice, command, file, flag, option, positional};
 
 /// The output format of most commands.
-const FORMAT: OptionSpec =
-    option("format", None, "FORMAT", Choices(Format::WORDS), "Output format.").default("text");
+const FORMAT: OptionSpec = choice("format", None, "FORMAT", Format::WORDS, "Output format.").default("text");
 
 /// Systems that upstream knows besides the distributions of the table.
 const BSDS: [&str; 4] = ["dragonfly", "freebsd", "netbsd", "openbsd"];
@@ -28,15 +27,9 @@ const DISTROS: &[&str] = &{
 };
 
 const FILE: OptionSpec =
-    option("file", Some('f'), "FILE", File, "Additional configuration file; overrides all others.")
-        .repeatable();
-const INSTANCE_DATA: OptionSpec = option(
-    "instance-data",
-    Some('i'),
-    "FILE",
-    File,
-    "Instance data to read (default: the data of this instance).",
-);
+    file("file", Some('f'), "Additional configuration file; overrides all others.").repeatable();
+const INSTANCE_DATA: OptionSpec =
+    file("instance-data", Some('i'), "Instance data to read (default: the data of this instance).");
 const DATASOURCE: OptionSpec =
     option("datasource", None, "NAME", Text, "Datasource to use (default: the detected one).");
 /// Options of `query` that print something other than instance data.
@@ -71,7 +64,7 @@ pub static CLOUD_INIT: CommandSpec = command(
     command(
         "modules",
         "Run the modules of a stage.",
-        &[option("mode", Some('m'), "MODE", Choices(Mode::WORDS), "Modules to run.").default("config"), FILE],
+        &[choice("mode", Some('m'), "MODE", Mode::WORDS, "Modules to run.").default("config"), FILE],
     )
     .long_first(),
     command(
@@ -80,11 +73,11 @@ pub static CLOUD_INIT: CommandSpec = command(
         &[
             option("name", Some('n'), "MODULE", Module, "Module to run, for example ssh or cc_ssh.")
                 .required(),
-            option(
+            choice(
                 "frequency",
                 None,
                 "FREQUENCY",
-                Choices(Frequency::WORDS),
+                Frequency::WORDS,
                 "Frequency to use instead of the module's own.",
             ),
             flag("report", None, "Send the events to the handlers of 'reporting:', too."),
@@ -99,22 +92,10 @@ pub static CLOUD_INIT: CommandSpec = command(
         &[
             IGNORED_DEBUG,
             INSTANCE_DATA.ignored_with(EXPLAINED),
-            option(
-                "user-data",
-                Some('u'),
-                "FILE",
-                File,
-                "User-data to read (default: that of this instance).",
-            )
-            .ignored_with(EXPLAINED),
-            option(
-                "vendor-data",
-                Some('v'),
-                "FILE",
-                File,
-                "Vendor-data to read (default: that of this instance).",
-            )
-            .ignored_with(EXPLAINED),
+            file("user-data", Some('u'), "User-data to read (default: that of this instance).")
+                .ignored_with(EXPLAINED),
+            file("vendor-data", Some('v'), "Vendor-data to read (default: that of this instance).")
+                .ignored_with(EXPLAINED),
             flag("all", Some('a'), "Print all instance data.").ignored_with(EXPLAINED),
             flag("list-keys", Some('l'), "List the keys below VARNAME.")
                 .ignored_with(&["identify", "explain", "format"]),
@@ -184,7 +165,7 @@ pub static CLOUD_INIT: CommandSpec = command(
         "Collect the files that a bug report needs in one archive.",
         &[
             flag("verbose", Some('v'), "List each file.").repeatable(),
-            option("tarfile", Some('t'), "FILE", File, "Archive to write.").default("cloud-init.tar.gz"),
+            file("tarfile", Some('t'), "Archive to write.").default("cloud-init.tar.gz"),
             flag("include-userdata", Some('u'), "Ignored, for compatibility.").ignored(),
             flag("redact-sensitive", Some('r'), "Omit files that are not world-readable."),
         ],
@@ -198,11 +179,11 @@ pub static CLOUD_INIT: CommandSpec = command(
             flag("reboot", Some('r'), "Reboot afterwards."),
             flag("plan", None, "Show what would be removed, without removing it."),
             flag("seed", Some('s'), "Also remove the seed directory."),
-            option(
+            choice(
                 "configs",
                 Some('c'),
                 "KIND",
-                Choices(CleanConfig::WORDS),
+                CleanConfig::WORDS,
                 "Also remove generated configuration of these kinds.",
             )
             .one_or_more(),
@@ -212,8 +193,7 @@ pub static CLOUD_INIT: CommandSpec = command(
         "status",
         "Show what cloud-init is doing or how it ended.",
         &[
-            option("format", None, "FORMAT", Choices(StatusFormat::WORDS), "Output format.")
-                .default("tabular"),
+            choice("format", None, "FORMAT", StatusFormat::WORDS, "Output format.").default("tabular"),
             flag("long", Some('l'), "Show detailed status."),
             flag("wait", Some('w'), "Wait until cloud-init has finished."),
         ],
@@ -223,13 +203,7 @@ pub static CLOUD_INIT: CommandSpec = command(
         "plan",
         "Show what the next boot would do, without doing it.",
         &[
-            option(
-                "user-data",
-                Some('u'),
-                "FILE",
-                File,
-                "Plan the boot of a new instance with this user-data.",
-            ),
+            file("user-data", Some('u'), "Plan the boot of a new instance with this user-data."),
             DATASOURCE,
             flag("fresh", None, "Plan the boot of a new instance."),
             FORMAT,
@@ -240,7 +214,7 @@ pub static CLOUD_INIT: CommandSpec = command(
         "apply",
         "Run the stages on the image given with --root.",
         &[
-            option("user-data", Some('u'), "FILE", File, "User-data to apply (default: the image's seed)."),
+            file("user-data", Some('u'), "User-data to apply (default: the image's seed)."),
             DATASOURCE,
             flag("diff", None, "Show the changes as a patch, without making them."),
         ],
@@ -276,12 +250,11 @@ pub static CLOUD_INIT: CommandSpec = command(
 .long_first();
 
 const INFILE: OptionSpec =
-    option("infile", Some('i'), "FILE", File, "Log or `analyze dump` output to read; - is standard input.")
+    file("infile", Some('i'), "Log or `analyze dump` output to read; - is standard input.")
         .default(DEFAULT_LOG);
 /// The log that `analyze` reads by default.
 pub const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
-const OUTFILE: OptionSpec =
-    option("outfile", Some('o'), "FILE", File, "File to write; - is standard output.").default("-");
+const OUTFILE: OptionSpec = file("outfile", Some('o'), "File to write; - is standard output.").default("-");
 
 /// A command of `cloud-init`, and a program by its own name.
 pub const CLOUD_ID: CommandSpec = command(
@@ -299,16 +272,13 @@ const SCHEMA: CommandSpec = command(
     "schema",
     "Validate a configuration, or print the documentation of its keys.",
     &[
-        option("config-file", Some('c'), "FILE", File, "Configuration file to validate.")
-            .ignored_with(&["docs"]),
-        option("schema-type", Some('t'), "TYPE", Choices(SchemaType::WORDS), "Type of the file.")
+        file("config-file", Some('c'), "Configuration file to validate.").ignored_with(&["docs"]),
+        choice("schema-type", Some('t'), "TYPE", SchemaType::WORDS, "Type of the file.")
             .default("cloud-config")
             .ignored_with(&["docs", "explain"]),
-        option(
+        file(
             "instance-data",
             Some('i'),
-            "FILE",
-            File,
             "Instance data to render a template with (default: the data of this instance).",
         )
         .ignored_with(&["docs", "explain"]),
@@ -319,7 +289,7 @@ const SCHEMA: CommandSpec = command(
             "format=json",
             "format=sarif",
         ]),
-        option("format", None, "FORMAT", Choices(SchemaFormat::WORDS), "Output format.")
+        choice("format", None, "FORMAT", SchemaFormat::WORDS, "Output format.")
             .default("text")
             .ignored_with(&["docs", "explain"]),
         option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
@@ -333,7 +303,7 @@ const SCHEMA: CommandSpec = command(
 const HOTPLUG_HOOK: CommandSpec = command(
     "hotplug-hook",
     "Manage network device hotplug.",
-    &[option("subsystem", Some('s'), "SUBSYSTEM", Choices(&["net"]), "Subsystem of the device.").required()],
+    &[choice("subsystem", Some('s'), "SUBSYSTEM", &["net"], "Subsystem of the device.").required()],
 )
 .commands(&[
     command("query", "Print whether hotplug is enabled.", &[]),
@@ -342,8 +312,7 @@ const HOTPLUG_HOOK: CommandSpec = command(
         "Handle a hotplug event.",
         &[
             option("devpath", Some('d'), "PATH", Text, "Device path below /sys.").required(),
-            option("udevaction", Some('u'), "ACTION", Choices(UdevAction::WORDS), "Action of the event.")
-                .required(),
+            choice("udevaction", Some('u'), "ACTION", UdevAction::WORDS, "Action of the event.").required(),
         ],
     ),
     command("enable", "Enable hotplug.", &[]),
@@ -354,19 +323,12 @@ const NET_CONVERT: CommandSpec = command(
     "net-convert",
     "Convert a network configuration to the files of a renderer.",
     &[
-        option("network-data", Some('p'), "FILE", File, "Network configuration to read.").required(),
-        option("kind", Some('k'), "KIND", Choices(INPUT_KINDS), "Format of the network configuration.")
-            .required(),
+        file("network-data", Some('p'), "Network configuration to read.").required(),
+        choice("kind", Some('k'), "KIND", INPUT_KINDS, "Format of the network configuration.").required(),
         option("directory", Some('d'), "DIR", Directory, "Directory to write to; created if missing.")
             .required(),
-        option(
-            "distro",
-            Some('D'),
-            "DISTRO",
-            Choices(DISTROS),
-            "Distribution whose paths and headers to use.",
-        )
-        .required(),
+        choice("distro", Some('D'), "DISTRO", DISTROS, "Distribution whose paths and headers to use.")
+            .required(),
         option(
             "mac",
             Some('m'),
@@ -377,7 +339,7 @@ const NET_CONVERT: CommandSpec = command(
         .repeatable()
         .ignored_with(&["kind=eni", "kind=yaml", "kind=azure-imds", "kind=vmware-imc"]),
         flag("debug", None, "Print the parsed configuration to standard error."),
-        option("output-kind", Some('O'), "KIND", Choices(OUTPUT_KINDS), "Renderer to use.").required(),
+        choice("output-kind", Some('O'), "KIND", OUTPUT_KINDS, "Renderer to use.").required(),
     ],
 );
 

@@ -13,18 +13,10 @@ pub fn help(path: &[&CommandSpec]) -> String {
     let Some(command) = path.last() else { return String::new() };
     let names: Vec<&str> = path.iter().map(|command| command.name).collect();
     let mut text = format!("Usage: {}", names.join(" "));
-    let (indent, mut column) = (text.len() + 1, text.len());
-    for word in usage_words(command) {
-        if column > indent && column + 1 + word.len() > WIDTH {
-            text.push('\n');
-            text.extend(std::iter::repeat_n(' ', indent - 1));
-            column = indent - 1;
-        }
-        text.push(' ');
-        text.push_str(&word);
-        column += 1 + word.len();
-    }
-    text.push_str(&format!("\n\n{}\n", command.about));
+    let indent = text.len() + 1;
+    let words = usage_words(command);
+    push_words(&mut text, indent - 1, indent, words.iter().map(String::as_str));
+    text.push_str(&format!("\n{}\n", command.about));
     if let Some(positional) = command.positional {
         text.push_str("\nArguments:\n");
         push_row(&mut text, &format!("  {}", positional.name.to_uppercase()), positional.help);
@@ -116,12 +108,17 @@ fn push_row(text: &mut String, name: &str, about: &str) {
         text.push('\n');
         column = 0;
     }
-    for word in about.split(' ') {
-        if column > INDENT && column + 1 + word.len() > WIDTH {
+    push_words(text, column, INDENT, about.split(' '));
+}
+
+/// Ends a line, which has `column` characters, with words that begin at `indent` and are wrapped at [`WIDTH`].
+fn push_words<'a>(text: &mut String, mut column: usize, indent: usize, words: impl Iterator<Item = &'a str>) {
+    for word in words {
+        if column > indent && column + 1 + word.len() > WIDTH {
             text.push('\n');
             column = 0;
         }
-        let blanks = if column < INDENT { INDENT - column } else { 1 };
+        let blanks = indent.saturating_sub(column).max(1);
         text.extend(std::iter::repeat_n(' ', blanks));
         text.push_str(word);
         column += blanks + word.len();

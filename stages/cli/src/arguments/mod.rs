@@ -12,6 +12,7 @@ mod spec;
 pub use args::*;
 pub use commands::DEFAULT_LOG;
 use commands::{CLOUD_ID, CLOUD_INIT};
+pub use parser::Matches;
 use parser::{Parser, Stop, invalid_choice};
 use spec::CommandSpec;
 
@@ -24,7 +25,7 @@ static CLOUD_ID_PROGRAM: CommandSpec = CLOUD_ID;
 pub enum Parsed {
     Run {
         global: GlobalOptions,
-        command: Command,
+        command: Box<Matches>,
         /// Warnings about options that have no effect with another option.
         warnings: Vec<String>,
     },
@@ -67,8 +68,9 @@ fn run(
     parser: &mut Parser,
     program: &'static CommandSpec,
     root: Option<String>,
-) -> Result<(GlobalOptions, Command, Vec<String>), Stop> {
+) -> Result<(GlobalOptions, Box<Matches>, Vec<String>), Stop> {
     let matches = parser.parse(program)?;
+    let warnings = matches.unused_options();
     // `cloud-id` does not have the global options.
     let is_program = std::ptr::eq(program, &CLOUD_INIT);
     if is_program && matches.flag("all-stages") {
@@ -80,17 +82,17 @@ fn run(
     // An abbreviated --root, which `extract_root` leaves to the table.
     let root = root.or_else(|| if is_program { matches.value("root") } else { None });
     let root = resolve_root(root.as_deref().unwrap_or("/")).map_err(Stop::Error)?;
-    let given = if is_program { matches.command.as_deref() } else { Some(&matches) };
-    let command = given
-        .and_then(Command::from_matches)
-        .ok_or_else(|| Stop::Error("a subcommand is required".to_string()))?;
-    if let Command::Query(Query { identify: true, format: Some(format), .. }) = &command
+    let (debug, force) = (is_program && matches.flag("debug"), is_program && matches.flag("force"));
+    let command = if is_program { matches.command } else { Some(Box::new(matches)) };
+    let command = command.ok_or_else(|| Stop::Error("a subcommand is required".to_string()))?;
+    if command.path() == ["query"]
+        && command.flag("identify")
+        && let Some(format) = command.value("format")
         && !Format::WORDS.contains(&format.as_str())
     {
-        return Err(invalid_choice("-f/--format", format, Format::WORDS));
+        return Err(invalid_choice("-f/--format", &format, Format::WORDS));
     }
-    let (debug, force) = (is_program && matches.flag("debug"), is_program && matches.flag("force"));
-    Ok((GlobalOptions { root, debug, force }, command, matches.unused_options()))
+    Ok((GlobalOptions { root, debug, force }, command, warnings))
 }
 
 /// Removes `--root DIR` from the arguments, at any position before `--`.
@@ -280,12 +282,10 @@ mod tests {
         ] {
             assert_eq!(message(words), expected, "{words}");
         }
-        let Parsed::Run { command: Command::Single(single), .. } =
-            parse("cloud-init", words("single -n ssh -- -x --y=z"))
-        else {
+        let Parsed::Run { command, .. } = parse("cloud-init", words("single -n ssh -- -x --y=z")) else {
             panic!("not parsed")
         };
-        assert_eq!(single.argument, ["-x", "--y=z"]);
+        assert_eq!(command.values("argument"), ["-x", "--y=z"]);
         assert_eq!(message("analyze show -f%I%d --infile=- -ox"), "no error");
         assert_eq!(message("collect-logs -vvr -t x"), "no error");
         assert_eq!(message("analyze"), "the following arguments are required: subcommand");

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind, ValueSpec};
+use super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind};
 
 /// The values of one command, and of its subcommand.
 pub struct Matches {
@@ -22,12 +22,15 @@ pub enum Stop {
 }
 
 impl Matches {
-    fn new(spec: &'static CommandSpec) -> Matches {
-        Matches { spec, values: Vec::new(), positionals: Vec::new(), command: None }
+    /// Returns the names of this command and of its subcommands.
+    pub fn path(&self) -> Vec<&'static str> {
+        let below = self.command.iter().flat_map(|command| command.path());
+        std::iter::once(self.spec.name).chain(below).collect()
     }
 
-    pub fn name(&self) -> &'static str {
-        self.spec.name
+    /// Returns the values of the innermost subcommand.
+    pub fn last(&self) -> &Matches {
+        self.command.as_ref().map_or(self, |command| command.last())
     }
 
     fn option(&self, long: &str) -> Option<&'static OptionSpec> {
@@ -106,7 +109,7 @@ impl Parser {
 
     fn command(&mut self, spec: &'static CommandSpec) -> Result<Matches, Stop> {
         self.path.push(spec);
-        let mut matches = Matches::new(spec);
+        let mut matches = Matches { spec, values: Vec::new(), positionals: Vec::new(), command: None };
         while let Some(word) = self.words.pop_front() {
             if !self.no_more_options {
                 if word == "--" {
@@ -201,7 +204,11 @@ impl Parser {
             (true, None) => return error("expected one argument"),
         }
         for text in given {
-            check_choice(spec, option, value, &text)?;
+            if let ValueKind::Choices(choices) = value.kind
+                && !choices.contains(&text.as_str())
+            {
+                return Err(invalid_choice(&option.display_name(spec.long_first), &text, choices));
+            }
             matches.values.push((option.long, text));
         }
         Ok(())
@@ -269,15 +276,6 @@ fn check_required(spec: &CommandSpec, matches: &Matches, is_program: bool) -> Re
         return Ok(());
     }
     Err(Stop::Error(format!("the following arguments are required: {}", missing.join(", "))))
-}
-
-fn check_choice(spec: &CommandSpec, option: &OptionSpec, value: ValueSpec, text: &str) -> Result<(), Stop> {
-    match value.kind {
-        ValueKind::Choices(choices) if !choices.contains(&text) => {
-            Err(invalid_choice(&option.display_name(spec.long_first), text, choices))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Returns argparse's error about a value that is not one of the choices.

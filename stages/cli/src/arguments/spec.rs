@@ -137,6 +137,22 @@ pub const fn option(
     OptionSpec { arity, ..flag(long, letter, help) }
 }
 
+/// Returns an option whose value is the name of a file.
+pub const fn file(long: &'static str, letter: Option<char>, help: &'static str) -> OptionSpec {
+    option(long, letter, "FILE", ValueKind::File, help)
+}
+
+/// Returns an option whose value is one of these words.
+pub const fn choice(
+    long: &'static str,
+    letter: Option<char>,
+    name: &'static str,
+    words: &'static [&'static str],
+    help: &'static str,
+) -> OptionSpec {
+    option(long, letter, name, ValueKind::Choices(words), help)
+}
+
 impl OptionSpec {
     pub const fn required(self) -> OptionSpec {
         OptionSpec { required: true, ..self }

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use system::error;
-
 use crate::arguments::MakeMime;
 use crate::machine::Machine;
 
@@ -30,9 +28,13 @@ struct Attached {
 }
 
 pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
+    machine.exit_code(make_mime(machine, args))
+}
+
+fn make_mime(machine: &Machine, args: &MakeMime) -> Result<ExitCode, String> {
     if args.list_types {
         println!("{}", TYPES.join("\n"));
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut parts = Vec::new();
     let mut unknown = false;
@@ -42,7 +44,7 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
         else {
             let help = crate::arguments::help(&["devel", "make-mime"]);
             eprintln!("error: Invalid value for '{given}'\n\n{}", help.trim_end());
-            return ExitCode::from(2);
+            return Ok(ExitCode::from(2));
         };
         let kind = kind.strip_prefix("text/").unwrap_or(kind).to_lowercase();
         if !TYPES.contains(&kind.as_str()) {
@@ -51,28 +53,17 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
             unknown = true;
         }
         let (file_sys, file_path) = machine.resolve(name);
-        match file_sys.read(file_path) {
-            Ok(content) => {
-                parts.push(Attached {
-                    name: name.to_string(),
-                    content_type: format!("text/{kind}"),
-                    content,
-                });
-            }
-            Err(e) => {
-                error!(machine.sys, "{e}");
-                return ExitCode::FAILURE;
-            }
-        }
+        let content = file_sys.read(file_path).map_err(|e| e.to_string())?;
+        parts.push(Attached { name: name.to_string(), content_type: format!("text/{kind}"), content });
     }
     if unknown {
         eprintln!("Invalid content-types, override with --force");
         if !args.force {
-            return ExitCode::FAILURE;
+            return Ok(ExitCode::FAILURE);
         }
     }
     println!("{}", message(&parts));
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Formats a message as Python's email package does. No line of base64 begins with `=`, so no body contains the boundary.

@@ -2,22 +2,16 @@
 
 use std::process::ExitCode;
 
-use system::{error, warning};
+use system::warning;
 
 use crate::arguments::Render;
 use crate::machine::Machine;
 
 pub fn run(machine: &Machine, args: &Render) -> ExitCode {
-    match rendered(machine, args) {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(message) => {
-            error!(machine.sys, "{message}");
-            ExitCode::FAILURE
-        }
-    }
+    machine.exit_code(rendered(machine, args).map(|text| {
+        print!("{text}");
+        ExitCode::SUCCESS
+    }))
 }
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::boot_log::BootLog;
 use super::page::Page;
-use crate::finding::Finding;
 use crate::machine::Machine;
 
 /// 2024-01-01, before any release: an earlier time is wrong.
@@ -34,7 +33,7 @@ pub fn section(machine: &Machine, log: &BootLog, page: &mut Page) {
     lines.extend(boot.map(|at| format!("last boot, by its log: {}", shown(at))));
     lines.extend(newest.map(|at| format!("newest file of the state: {}", shown(at))));
     for problem in problems(sys.is_live().then_some(now), boot, newest) {
-        page.find(Finding::error("clock", problem).remedy(REMEDY));
+        page.findings.error("clock", problem, REMEDY);
     }
     page.section("clock", "Clock", lines, json!({ "now": now, "last_boot": boot, "newest_file": newest }));
 }

@@ -6,7 +6,6 @@ use state::layout::RAW_DATA;
 
 use super::page::Page;
 use super::results::{add_config_finding, split_position};
-use crate::finding::Finding;
 use crate::machine::Machine;
 
 pub fn section(machine: &Machine, page: &mut Page) {
@@ -18,13 +17,13 @@ pub fn section(machine: &Machine, page: &mut Page) {
         match sys.metadata(&path) {
             Ok(meta) => lines.push(format!("{path}: {} bytes", meta.len())),
             Err(e) if e.is_not_found() => lines.push(format!("{path}: does not exist")),
-            Err(e) => page.unread.push(e.to_string()),
+            Err(e) => page.findings.unread.push(e.to_string()),
         }
     }
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     lines.extend(names.iter().map(|name| format!("configuration: {name}")));
     for path in &settings.root_only {
-        page.unread.push(format!("{path}: readable by root only"));
+        page.findings.unread.push(format!("{path}: readable by root only"));
     }
     for finding in settings.findings.iter() {
         add_config_finding(page, finding.kind == config::FindingKind::Deprecated, &finding.to_string());
@@ -38,20 +37,15 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
     if !machine.sys.exists(machine.layout.instance("")) {
         return;
     }
-    let passwd = match machine.sys.read_text("/etc/passwd") {
-        Ok(text) => text,
-        Err(e) => return page.unread.push(e.to_string()),
-    };
+    let Some(passwd) = page.findings.read(machine.sys.read_text("/etc/passwd")) else { return };
     for (name, at) in configured_users(merged) {
         if passwd.lines().any(|line| line.split(':').next() == Some(&name)) {
             continue;
         }
         let place =
             split_position(&format!("{at}: ")).map_or_else(|| "users".to_string(), |(place, _)| place);
-        page.find(
-            Finding::error(place, format!("user {name} is configured and not in /etc/passwd"))
-                .remedy("see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always"),
-        );
+        let problem = format!("user {name} is configured and not in /etc/passwd");
+        page.findings.error(place, problem, "see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always");
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use system::FileSystemUse;
 
 use super::page::Page;
-use crate::finding::Finding;
+use crate::finding::Findings;
 use crate::machine::Machine;
 
 /// A file system with less free space than this counts as full.
@@ -23,13 +23,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
             continue;
         }
         seen.push(meta.dev());
-        let space = match sys.file_system_use(&directory) {
-            Ok(space) => space,
-            Err(e) => {
-                page.unread.push(e.to_string());
-                continue;
-            }
-        };
+        let Some(space) = page.findings.read(sys.file_system_use(&directory)) else { continue };
         let read_only = if space.is_read_only { ", read-only" } else { "" };
         lines.push(format!(
             "{directory}: {} MiB free of {} MiB{read_only}",
@@ -38,37 +32,30 @@ pub fn section(machine: &Machine, page: &mut Page) {
         ));
         rows.push(json!({"directory": directory, "size": space.size, "free": space.free,
             "free_files": space.free_files, "read_only": space.is_read_only}));
-        for finding in findings(&directory, &space, sys.is_live()) {
-            page.find(finding);
-        }
+        check(&directory, &space, sys.is_live(), &mut page.findings);
     }
     page.section("disks", "Disks", lines, rows.into());
 }
 
 /// Checks a file system. Below another root it is read-only if the rescuer mounted it so.
-fn findings(directory: &str, space: &FileSystemUse, is_live: bool) -> Vec<Finding> {
-    let mut found = Vec::new();
+fn check(directory: &str, space: &FileSystemUse, is_live: bool, findings: &mut Findings) {
     // File systems without a size, such as those of the kernel, have no free space either.
     if space.size > 0 && space.free < LITTLE.min(space.size / 10) {
-        let text = format!("the file system is full: {} of {} bytes are free", space.free, space.size);
-        found.push(Finding::error(directory, text).remedy("free space, or grow the disk, then reboot"));
+        let problem = format!("the file system is full: {} of {} bytes are free", space.free, space.size);
+        findings.error(directory, problem, "free space, or grow the disk, then reboot");
     }
     if space.free_files == Some(0) {
-        found.push(
-            Finding::error(directory, "the file system has no free inodes")
-                .remedy("remove files, then reboot"),
-        );
+        findings.error(directory, "the file system has no free inodes", "remove files, then reboot");
     }
     if space.is_read_only && is_live {
         let problem = "mounted read-only: cloud-init cannot record its state";
-        found.push(Finding::error(directory, problem).remedy("find out why: dmesg, fsck, /etc/fstab"));
+        findings.error(directory, problem, "find out why: dmesg, fsck, /etc/fstab");
     }
-    found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FileSystemUse, findings};
+    use super::{FileSystemUse, Findings, check};
 
     #[test]
     fn full_and_read_only_file_systems_are_reported() {
@@ -84,7 +71,9 @@ mod tests {
             // A small one that is half empty.
             (FileSystemUse { size: mib, free: mib / 2, ..good }, true, 0),
         ] {
-            assert_eq!(findings("/", &space, is_live).len(), count, "{space:?}");
+            let mut findings = Findings::default();
+            check("/", &space, is_live, &mut findings);
+            assert_eq!(findings.all.len(), count, "{space:?}");
         }
     }
 }

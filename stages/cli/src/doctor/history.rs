@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::boot_log::{Boot, BootLog};
 use super::page::Page;
 use crate::analyze::event::Kind;
-use crate::finding::Finding;
 use crate::machine::Machine;
 
 /// The outcome of a part of a boot: a search for a datasource, or a module.
@@ -57,10 +56,9 @@ pub fn datasources(log: &BootLog, page: &mut Page) {
         lines.push(format!("{}: {name} {answer} ({:.3} s)", step.stage, step.seconds));
         rows.push(json!({"stage": step.stage, "name": name, "answer": answer, "seconds": step.seconds}));
         if answer == "did not answer" {
-            let took = format!("{name} did not answer ({:.3} s)", step.seconds);
-            page.find(Finding::warning(step.stage, took).remedy(
-                "check the metadata service and the network to it; datasource_list names the datasources that are tried",
-            ));
+            let problem = format!("{name} did not answer ({:.3} s)", step.seconds);
+            let remedy = "check the metadata service and the network to it; datasource_list names the datasources that are tried";
+            page.findings.warning(step.stage, problem, remedy);
         }
     }
     if lines.is_empty() {
@@ -83,10 +81,9 @@ pub fn applied(log: &BootLog, page: &mut Page) {
             well.entry(step.stage).or_default().push(module);
         } else {
             lines.push(format!("{}: {module}: {} ({:.3} s)", step.stage, step.result, step.seconds));
-            page.find(Finding::error(step.stage, format!("module {module} failed")).remedy(format!(
-                "see {}; repeat it with: cloud-init single --name {module} --frequency always",
-                log.path
-            )));
+            let again = format!("cloud-init single --name {module} --frequency always");
+            let remedy = format!("see {}; repeat it with: {again}", log.path);
+            page.findings.error(step.stage, format!("module {module} failed"), remedy);
         }
     }
     lines.extend(well.iter().map(|(stage, modules)| format!("{stage}: {}", modules.join(", "))));

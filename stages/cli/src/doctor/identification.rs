@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, System, libexec};
+use system::{Command, System};
 
 use super::page::Page;
 use crate::arguments::GlobalOptions;
-use crate::finding::Finding;
+use crate::json;
 use crate::machine::Machine;
+use crate::stages::identify_program;
 use crate::status::{Report, State};
 
 // Wait: doctor | ds-identify | -
@@ -21,22 +22,20 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
     let recorded = sys.read_at_most(layout.run("ds-identify.log"), MAX_LOG).ok();
     let reason = recorded.as_deref().and_then(|log| reason(&String::from_utf8_lossy(log)));
     let decision = ["enabled", "disabled"].into_iter().find(|name| sys.exists(layout.run(name)));
-    match (decision, &reason) {
-        (Some(decision), reason) => lines.push(match reason {
-            Some(reason) => format!("at boot: {decision}: {reason}"),
-            None => format!("at boot: {decision}"),
-        }),
-        (None, _) => lines.push(format!(
-            "at boot: no record in {} (a disk does not keep /run)",
-            layout.run("").trim_end_matches('/')
-        )),
-    }
+    lines.push(match (decision, &reason) {
+        (Some(decision), Some(reason)) => format!("at boot: {decision}: {reason}"),
+        (Some(decision), None) => format!("at boot: {decision}"),
+        (None, _) => {
+            let run = layout.run("");
+            format!("at boot: no record in {} (a disk does not keep /run)", run.trim_end_matches('/'))
+        }
+    });
     let now = explain(global);
     if let Some(now) = &now {
-        let text = |key: &str| now[key].as_str().unwrap_or_default();
+        let text = |key| json::text(now, key);
         lines.push(format!("now: {}: {}", text("decision"), text("reason")));
-        for row in now["datasources"].as_array().into_iter().flatten() {
-            let of = |key: &str| row[key].as_str().unwrap_or_default();
+        for row in json::items(now, "datasources") {
+            let of = |key| json::text(row, key);
             if row["candidate"] == true || of("verdict") == "found" || of("verdict") == "maybe" {
                 lines.push(format!("  {}: {} ({})", of("name"), of("verdict"), of("evidence")));
             }
@@ -45,14 +44,14 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
             lines.push(format!("  to enable it: {}", text("enable_with")));
         }
     } else {
-        page.unread.push("ds-identify: not installed, or it did not end in time".into());
+        page.findings.unread.push("ds-identify: not installed, or it did not end in time".into());
     }
     let status = Report::read(machine);
     match status.state {
-        State::Disabled => page.find(
-            Finding::error("generator", status.detail.clone())
-                .remedy("cloud-init query --identify shows the evidence and what enables it"),
-        ),
+        State::Disabled => {
+            let remedy = "cloud-init query --identify shows the evidence and what enables it";
+            page.findings.error("generator", status.detail, remedy);
+        }
         State::Running if sys.is_live() => lines.push("cloud-init is still running".into()),
         State::Running | State::NotStarted | State::Done => {}
     }
@@ -69,7 +68,7 @@ fn reason(log: &str) -> Option<String> {
 
 /// Runs `ds-identify --explain`, which writes nothing.
 fn explain(global: &GlobalOptions) -> Option<Value> {
-    let program = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator"))?;
+    let program = identify_program()?;
     let command = Command::new(["ds-identify", "--explain", "--format", "json"])
         .program(program.to_string_lossy())
         .arg("--root")

@@ -14,40 +14,37 @@ mod results;
 use std::process::ExitCode;
 
 use crate::arguments::{Doctor, Format, GlobalOptions};
-use crate::finding::has_problem;
 use crate::machine::Machine;
 use boot_log::BootLog;
 use page::Page;
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode {
     let mut page = Page::default();
-    let log = BootLog::read(machine, &mut page.unread);
+    let log = BootLog::read(machine, &mut page.findings.unread);
     identification::section(machine, global, &mut page);
     history::datasources(&log, &mut page);
     configuration::section(machine, &mut page);
     history::applied(&log, &mut page);
     results::find(machine, &log, &mut page);
     let state = crate::state_files::check(machine);
-    for (finding, repair) in state.findings {
-        page.find(match repair {
-            Some(_) => finding.remedy("cloud-init state repair"),
-            None => finding,
-        });
+    for finding in state.all {
+        let remedy = if finding.repair.is_some() { "cloud-init state repair" } else { &finding.remedy };
+        page.findings.add(finding.severity, finding.place, finding.problem, remedy);
     }
-    page.unread.extend(state.unread);
+    page.findings.unread.extend(state.unread);
     disk::section(machine, &mut page);
     clock::section(machine, &log, &mut page);
     history::changes(machine, &log, &mut page);
     if !args.no_plan {
         next_boot::section(machine, global, &mut page);
     }
-    sort::sort(&mut page.unread);
-    page.unread.dedup();
-    sort::sort_by_key(&mut page.findings, |finding| finding.severity);
+    sort::sort(&mut page.findings.unread);
+    page.findings.unread.dedup();
+    sort::sort_by_key(&mut page.findings.all, |finding| finding.severity);
     if args.format == Format::Json {
         print!("{}", state::json_text(&page.json(), 2));
     } else {
         print!("{}", page.text());
     }
-    ExitCode::from(u8::from(has_problem(&page.findings)))
+    ExitCode::from(u8::from(page.findings.has_problem()))
 }

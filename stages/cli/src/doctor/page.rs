@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::finding::{Finding, has_problem, printable};
+use crate::finding::{Finding, Findings, printable};
 
 /// The version of the JSON output; a field is only added within a version.
 const VERSION: u64 = 1;
@@ -22,9 +22,7 @@ struct Section {
 #[derive(Default)]
 pub struct Page {
     sections: Vec<Section>,
-    pub findings: Vec<Finding>,
-    /// Files and facts that could not be read, with the reason.
-    pub unread: Vec<String>,
+    pub findings: Findings,
 }
 
 impl Page {
@@ -32,30 +30,22 @@ impl Page {
         self.sections.push(Section { key, title, lines, value });
     }
 
-    /// Adds a finding, unless another part of the page has it.
-    pub fn find(&mut self, finding: Finding) {
-        let is_known = |other: &Finding| other.place == finding.place && other.problem == finding.problem;
-        if !self.findings.iter().any(is_known) {
-            self.findings.push(finding);
-        }
-    }
-
     pub fn json(&self) -> Value {
         let sections = self.sections.iter().map(|section| (section.key.to_string(), section.value.clone()));
         let mut all: Map<String, Value> = sort::collect(sections);
         all.insert("version".into(), VERSION.into());
-        all.insert("healthy".into(), (!has_problem(&self.findings)).into());
-        all.insert("findings".into(), self.findings.iter().map(Finding::json).collect());
-        all.insert("unread".into(), json!(self.unread));
+        all.insert("healthy".into(), (!self.findings.has_problem()).into());
+        all.insert("findings".into(), self.findings.all.iter().map(Finding::json).collect());
+        all.insert("unread".into(), json!(self.findings.unread));
         Value::Object(all)
     }
 
     pub fn text(&self) -> String {
         let mut text = String::from("FINDINGS\n");
-        if self.findings.is_empty() {
+        if self.findings.all.is_empty() {
             text += "  none\n";
         }
-        for finding in &self.findings {
+        for finding in &self.findings.all {
             text.extend(finding.text().lines().map(|line| format!("  {line}\n")));
         }
         for section in &self.sections {
@@ -65,9 +55,9 @@ impl Page {
                 text += &format!("  and {} more (--format json)\n", section.lines.len() - MAX_LINES);
             }
         }
-        if !self.unread.is_empty() {
+        if !self.findings.unread.is_empty() {
             text += "\nNOT READ\n";
-            text.extend(self.unread.iter().map(|what| format!("  {}\n", printable(what))));
+            text.extend(self.findings.unread.iter().map(|what| format!("  {}\n", printable(what))));
         }
         text
     }

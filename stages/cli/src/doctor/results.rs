@@ -8,7 +8,8 @@ use state::StageStatus;
 
 use super::boot_log::BootLog;
 use super::page::Page;
-use crate::finding::Finding;
+use crate::finding::Severity;
+use crate::json;
 use crate::machine::Machine;
 
 /// The sentence that refers to the findings of the configuration, which are shown themselves.
@@ -43,7 +44,7 @@ pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
         Ok(status) => Some(status),
         Err(e) if e.kind() == Some(ErrorKind::InvalidData) => None,
         Err(e) => {
-            page.unread.push(e.to_string());
+            page.findings.unread.push(e.to_string());
             None
         }
     });
@@ -52,55 +53,45 @@ pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
             of_status(stages, page);
             // On a running machine it may still be due.
             if !sys.is_live() && !stages["modules-final"]["start"].is_number() {
-                page.find(Finding::error("modules-final", "did not run in the last boot").remedy(
-                    "journalctl --directory shows the machine's own journal, if it is kept on the disk",
-                ));
+                let remedy =
+                    "journalctl --directory shows the machine's own journal, if it is kept on the disk";
+                page.findings.error("modules-final", "did not run in the last boot", remedy);
             }
         }
         // The state check reports a damaged file.
         None => of_log(log, page),
     }
     if log.last.is_none() && path.is_none() {
-        page.find(
-            Finding::warning(
-                "stages",
-                "no boot with cloud-init is recorded, neither as status nor in the log",
-            )
-            .remedy("systemctl status cloud-init-local.service; cloud-init query --identify"),
-        );
+        let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
+        let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
+        page.findings.warning("stages", problem, remedy);
     }
 }
 
 fn of_status(v1: &Value, page: &mut Page) {
-    let texts = |list: &Value| -> Vec<String> {
-        let all = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-        all.take(MAX_FINDINGS).map(String::from).collect()
-    };
     let kinds = &v1["config_findings"];
     for (kind, is_deprecated) in [("wrong", false), ("unknown", false), ("deprecated", true)] {
-        for text in texts(&kinds[kind]) {
-            add_config_finding(page, is_deprecated, &text);
+        for text in json::texts(kinds, kind).take(MAX_FINDINGS) {
+            add_config_finding(page, is_deprecated, text);
         }
     }
-    let has_details = ["wrong", "unknown"].iter().any(|kind| !texts(&kinds[kind]).is_empty());
+    let has_details = ["wrong", "unknown"].iter().any(|kind| json::texts(kinds, kind).next().is_some());
     let mut has_later = false;
     for stage in state::STAGES.iter().rev() {
         let record = StageStatus::deserialize(&v1[stage]).unwrap_or_default();
         for text in record.errors.into_iter().take(MAX_FINDINGS) {
-            let remedy = remedy(&text);
-            page.find(Finding::error(*stage, text).remedy(remedy));
+            page.findings.error(*stage, &text, remedy(&text));
         }
         for (level, texts) in record.recoverable_errors {
             for text in texts.into_iter().take(MAX_FINDINGS) {
                 if has_details && text.starts_with(SCHEMA_SENTENCE) {
                     continue;
                 }
-                let remedy = remedy(&text);
-                page.find(match level.as_str() {
-                    "ERROR" | "CRITICAL" => Finding::error(*stage, text).remedy(remedy),
-                    "DEPRECATED" => Finding::note(*stage, text),
-                    _ => Finding::warning(*stage, text).remedy(remedy),
-                });
+                match level.as_str() {
+                    "ERROR" | "CRITICAL" => page.findings.error(*stage, &text, remedy(&text)),
+                    "DEPRECATED" => page.findings.note(*stage, text),
+                    _ => page.findings.warning(*stage, &text, remedy(&text)),
+                };
             }
         }
         let (start, end) = (record.start.is_some(), record.finished.is_some());
@@ -114,29 +105,22 @@ fn of_status(v1: &Value, page: &mut Page) {
         };
         if !problem.is_empty() {
             let remedy = format!("journalctl -b shows how the unit of {stage} ended");
-            page.find(Finding::error(*stage, problem).remedy(remedy));
+            page.findings.error(*stage, problem, remedy);
         }
         has_later |= start;
     }
     if v1["datasource"].as_str().is_some_and(|text| text.starts_with("DataSourceNone")) {
-        page.find(
-            Finding::error(
-                "datasource",
-                "no datasource was found; the fallback None has neither keys nor user-data",
-            )
-            .remedy("cloud-init query --identify shows what each datasource was missing"),
-        );
+        let problem = "no datasource was found; the fallback None has neither keys nor user-data";
+        let remedy = "cloud-init query --identify shows what each datasource was missing";
+        page.findings.error("datasource", problem, remedy);
     }
 }
 
 fn of_log(log: &BootLog, page: &mut Page) {
     for problem in log.last.iter().flat_map(|boot| &boot.problems).take(MAX_FINDINGS) {
         let place = format!("{}, line {}", log.path, problem.line);
-        let remedy = remedy(&problem.text);
-        page.find(match problem.is_error {
-            true => Finding::error(place, problem.text.clone()).remedy(remedy),
-            false => Finding::warning(place, problem.text.clone()).remedy(remedy),
-        });
+        let severity = if problem.is_error { Severity::Error } else { Severity::Warning };
+        page.findings.add(severity, place, &problem.text, remedy(&problem.text));
     }
 }
 
@@ -148,7 +132,8 @@ pub fn remedy(text: &str) -> &'static str {
 pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
     let (place, problem) = split_position(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
     if is_deprecated {
-        return page.find(Finding::note(place, problem));
+        page.findings.note(place, problem);
+        return;
     }
     let remedy = match place.split([' ', ',']).next() {
         Some(source @ ("user-data" | "vendor-data" | "vendor-data2")) => {
@@ -158,7 +143,7 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
         }
         _ => "correct the file; check it with: cloud-init schema --config-file FILE".into(),
     };
-    page.find(Finding::error(place, problem).remedy(remedy));
+    page.findings.error(place, problem, remedy);
 }
 
 /// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use system::{Command, OutputMode, Result, ResultExt, System, WriteOptions, libexec};
+use system::{Command, OutputMode, Result, ResultExt, System, WriteOptions};
 
 use crate::arguments::GlobalOptions;
 use crate::machine::Machine;
+use crate::stages::identify_program;
 
 /// Exit codes after SIGHUP, SIGINT and SIGQUIT.
 pub const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
@@ -66,9 +67,7 @@ pub fn select_datasource(sys: &System, machine: &Machine, name: &str) -> Result<
 
 /// Runs the generator with its files written to `run`. Returns whether cloud-init is to run.
 pub fn identify(global: &GlobalOptions, run: &Path) -> bool {
-    let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
-        return true;
-    };
+    let Some(program) = identify_program() else { return true };
     let command =
         Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &global.root);
     let command = command.env("PATH_RUN", run).output(OutputMode::Null).timeout(IDENTIFY_TIMEOUT);

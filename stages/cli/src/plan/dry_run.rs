@@ -9,6 +9,7 @@ use system::{Command, PlanDir, Result, System, libexec};
 use super::boot::{INTERRUPTED_CODES, host, identify, select_datasource, wanted_datasource, write_seed};
 use super::show::PlanView;
 use crate::arguments::GlobalOptions;
+use crate::json;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
 
@@ -31,7 +32,7 @@ pub struct Request {
 
 /// Returns whether a stage would end with errors.
 pub fn has_errors(reports: &[Value]) -> bool {
-    reports.iter().any(|report| report["errors"].as_array().is_some_and(|e| !e.is_empty()))
+    reports.iter().any(|report| json::items(report, "errors").next().is_some())
 }
 
 /// Plans a boot. Returns what `show` makes of the plan, whose files exist until then, and the reports of the stages.

@@ -21,6 +21,7 @@ use dry_run::{STAGE_TIMEOUT, has_errors};
 
 pub use apply::run as apply;
 pub use dry_run::{Request, plan_stages};
+pub use show::all_effects;
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     exit_code(plan(machine, global, args))

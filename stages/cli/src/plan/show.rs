@@ -9,6 +9,7 @@ use state::Layout;
 use system::System;
 
 use super::diff::{Line, diff};
+use crate::json;
 
 /// The current machine and the planned one.
 pub struct PlanView<'a> {
@@ -40,10 +41,7 @@ impl PlanView<'_> {
                 effect["diff"] = lines.into();
             }
         }
-        let mut text =
-            serde_json::to_string_pretty(&json!({"version": 1, "stages": reports})).unwrap_or_default();
-        text.push('\n');
-        text
+        serde_json::to_string_pretty(&json!({"version": 1, "stages": reports})).unwrap_or_default() + "\n"
     }
 
     /// Returns the effects as text, in order, each below the step and the key that cause it.
@@ -53,12 +51,12 @@ impl PlanView<'_> {
         let last = last_writes(&reports);
         let mut number = 0;
         for report in &mut reports {
-            let _ = writeln!(text, "{}", report["stage"].as_str().unwrap_or_default());
+            let _ = writeln!(text, "{}", json::text(report, "stage"));
             let (mut heading, mut states) = (String::new(), 0);
-            for effect in report["effects"].as_array().into_iter().flatten() {
+            for effect in json::items(report, "effects") {
                 let this = number;
                 number += 1;
-                let field = |name: &str| effect[name].as_str().unwrap_or_default();
+                let field = |name| json::text(effect, name);
                 if self.is_state(field("path")) {
                     states += 1;
                     continue;
@@ -89,14 +87,15 @@ impl PlanView<'_> {
     }
 
     pub fn line(&self, effect: &Value) -> String {
-        let field = |name: &str| effect[name].as_str().unwrap_or_default();
+        let field = |name| json::text(effect, name);
         match field("do") {
-            "write" => {
-                let verb = if effect["new"] == true { "new" } else { "change" };
+            verb @ ("write" | "directory") => {
+                let verb = match verb {
+                    "write" if effect["new"] == true => "new",
+                    "write" => "change",
+                    _ => verb,
+                };
                 format!("{verb:<9} {} ({} {})", field("path"), field("mode"), self.owner(effect))
-            }
-            "directory" => {
-                format!("directory {} ({} {})", field("path"), field("mode"), self.owner(effect))
             }
             "link" => format!("link      {} -> {}", field("path"), field("target")),
             "run" => format!("run       {}", field("command")),
@@ -167,25 +166,23 @@ impl PlanView<'_> {
 
 /// Returns the errors and the warnings of a stage's report, each behind its word.
 pub fn messages(report: &Value) -> impl Iterator<Item = (&'static str, &str)> {
-    [("errors", "error"), ("warnings", "warning")].into_iter().flat_map(|(key, word)| {
-        let texts = report[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.map(move |text| (word, text))
-    })
+    [("errors", "error"), ("warnings", "warning")]
+        .into_iter()
+        .flat_map(|(key, word)| json::texts(report, key).map(move |text| (word, text)))
 }
 
 /// Formats a step, the keys that cause it, and where they were set: `users_groups: users[1] (user-data part-001, line 4)`.
 pub fn cause(effect: &Value) -> String {
-    let field = |name: &str| effect[name].as_str().unwrap_or_default();
-    let (step, keys) = (field("step"), field("key"));
+    let (step, keys) = (json::text(effect, "step"), json::text(effect, "key"));
     let mut text = if keys.is_empty() || keys == step { step.to_string() } else { format!("{step}: {keys}") };
     let mut places: Vec<String> = Vec::new();
-    for place in effect["from"].as_array().into_iter().flatten() {
-        let mut source = place["file"].as_str().unwrap_or_default().to_string();
+    for place in json::items(effect, "from") {
+        let mut source = json::text(place, "file").to_string();
         if let Some(line) = place["line"].as_u64() {
             let _ = write!(source, ", line {line}");
         }
         // Identifies one of several keys.
-        let key = place["key"].as_str().unwrap_or_default();
+        let key = json::text(place, "key");
         // For a part, key and place are the same.
         if source == keys {
             continue;
@@ -205,9 +202,13 @@ fn effects(reports: &mut [Value]) -> impl Iterator<Item = &mut Value> {
     reports.iter_mut().filter_map(|a| a["effects"].as_array_mut()).flatten()
 }
 
+/// Returns the effects of all stages.
+pub fn all_effects(reports: &[Value]) -> impl Iterator<Item = &Value> {
+    reports.iter().flat_map(|report| json::items(report, "effects"))
+}
+
 /// Returns for each path the number of the effect that writes it last, beside which its changes are shown.
 pub fn last_writes(reports: &[Value]) -> BTreeMap<String, usize> {
-    let all = reports.iter().filter_map(|a| a["effects"].as_array()).flatten();
-    let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");
+    let writes = all_effects(reports).enumerate().filter(|(_, e)| e["do"] == "write");
     sort::collect(writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))))
 }

@@ -1,7 +1,6 @@
 //! A plan as one patch: unified differences of the files that would change, as `patch -p1` and `git apply` read them, then
 //! users, groups and programs in lines that both skip.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +8,8 @@ use serde_json::Value;
 use system::System;
 
 use super::diff::{Line, diff};
-use super::show::{PlanView, cause, messages};
+use super::show::{PlanView, cause, last_writes, messages};
+use crate::json;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -32,16 +32,11 @@ impl PlanView<'_> {
             }
         }
         for report in reports {
-            let stage = report["stage"].as_str().unwrap_or_default();
-            for effect in report["effects"].as_array().into_iter().flatten() {
-                let is_state = self.is_state(effect["path"].as_str().unwrap_or_default());
-                if !is_state && !matches!(effect["do"].as_str(), Some("write")) {
-                    let _ = writeln!(
-                        text,
-                        "# {stage}: {}: {}",
-                        cause(effect),
-                        self.line(effect).replace('\n', "\n# ")
-                    );
+            let stage = json::text(report, "stage");
+            for effect in json::items(report, "effects") {
+                if !self.is_state(json::text(effect, "path")) && effect["do"] != "write" {
+                    let line = self.line(effect).replace('\n', "\n# ");
+                    let _ = writeln!(text, "# {stage}: {}: {line}", cause(effect));
                 }
             }
             for (word, message) in messages(report) {
@@ -55,15 +50,8 @@ impl PlanView<'_> {
     /// are not known.
     fn changed_paths(&self, reports: &[Value]) -> Vec<String> {
         const ACCOUNTS: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
-        let effects = reports.iter().filter_map(|report| report["effects"].as_array()).flatten();
-        let mut paths = BTreeMap::new();
-        for effect in effects {
-            let Some(path) = effect["path"].as_str() else { continue };
-            if effect["do"] == "write" && !self.is_state(path) && !ACCOUNTS.contains(&path) {
-                paths.insert(path.to_string(), ());
-            }
-        }
-        paths.into_keys().collect()
+        let is_shown = |path: &String| !self.is_state(path) && !ACCOUNTS.contains(&path.as_str());
+        last_writes(reports).into_keys().filter(is_shown).collect()
     }
 
     fn file(&self, path: &str) -> String {

@@ -210,12 +210,7 @@ fn validate(
                 let message = format!(
                     "Unrecognized user-data header in {path}.\nExpected first line to be one of: {HEADERS}"
                 );
-                return Ok(Validation {
-                    findings: vec![format_error(path, at, 1, message)],
-                    warnings: Vec::new(),
-                    text,
-                    is_other_type: false,
-                });
+                return Ok(Validation::new(text, vec![format_error(path, at, 1, message)]));
             }
         }
         format_errors = ignored_parts(path, &text);
@@ -225,8 +220,10 @@ fn validate(
         Err(bad) => return Ok(not_yaml(path, &bad, text, format_errors)),
     };
     if parsed.root.as_map().is_none() {
-        let findings = vec![not_a_map(&parsed.root)];
-        return Ok(Validation { findings, warnings: Vec::new(), text, is_other_type: true });
+        let message = "expected a map of keys".to_string();
+        let at = parsed.root.at.clone();
+        let finding = Finding { kind: FindingKind::Invalid, at, key: String::new(), message };
+        return Ok(Validation { is_other_type: true, ..Validation::new(text, vec![finding]) });
     }
     let findings = match part.schema_type {
         SchemaType::CloudConfig => schema::check_cloud_config(&parsed.root, &modules::where_key_belongs),
@@ -253,7 +250,7 @@ fn validate(
     format_errors.into_iter().for_each(|finding| all.push(finding));
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     sort::sort_by(&mut findings, |a, b| a.key.cmp(&b.key));
-    Ok(Validation { text, findings, warnings, is_other_type: false })
+    Ok(Validation { warnings, ..Validation::new(text, findings) })
 }
 
 /// Returns the result for a file that cannot be parsed, after the findings so far.
@@ -265,12 +262,7 @@ fn not_yaml(
 ) -> Validation {
     let message = format!("File {path} is not valid YAML. {}", bad.message);
     findings.push(format_error(path, bad.at.line.max(1), bad.at.column.max(1), message));
-    Validation { findings, warnings: Vec::new(), text, is_other_type: false }
-}
-
-fn not_a_map(root: &Node) -> Finding {
-    let message = "expected a map of keys".to_string();
-    Finding { kind: FindingKind::Invalid, at: root.at.clone(), key: String::new(), message }
+    Validation::new(text, findings)
 }
 
 fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {

@@ -32,6 +32,10 @@ pub struct Validation {
 }
 
 impl Validation {
+    pub fn new(text: String, findings: Vec<Finding>) -> Validation {
+        Validation { text, is_other_type: false, findings, warnings: Vec::new() }
+    }
+
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| severity(f) == Severity::Error)
     }

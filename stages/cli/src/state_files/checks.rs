@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use state::{Layout, layout::RAW_DATA};
 use system::{Result, System};
 
-use super::checked::{Checked, Repair};
-use crate::finding::Finding;
+use super::Repair;
+use crate::finding::{Findings, Severity};
 use crate::machine::Machine;
 
 /// The version of the cache that this program writes.
@@ -26,7 +26,7 @@ enum Cache {
     },
 }
 
-pub fn instance(machine: &Machine, checked: &mut Checked) {
+pub fn instance(machine: &Machine, checked: &mut Findings) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let link = layout.instance("");
     let id_file = layout.instance_id();
@@ -34,59 +34,44 @@ pub fn instance(machine: &Machine, checked: &mut Checked) {
     let recorded = id.as_deref().filter(|id| !id.is_empty());
     let target = sys.read_link(&link).ok();
     match &target {
-        None if sys.is_dir(&link) => checked.add(
-            Finding::warning(&link, "a directory; expected the link to the current instance")
-                .remedy("the next boot makes it the directory of its instance, or moves it aside"),
-        ),
+        None if sys.is_dir(&link) => {
+            let remedy = "the next boot makes it the directory of its instance, or moves it aside";
+            checked.warning(&link, "a directory; expected the link to the current instance", remedy);
+        }
         None => {
-            let has_instances = sys.list(layout.instances()).is_ok_and(|all| !all.is_empty());
-            if has_instances {
-                checked.add(
-                    Finding::warning(&link, "missing, although there is state of an instance")
-                        .remedy(SEARCHES_AGAIN),
-                );
+            if sys.list(layout.instances()).is_ok_and(|all| !all.is_empty()) {
+                checked.warning(&link, "missing, although there is state of an instance", SEARCHES_AGAIN);
             }
             return;
         }
         Some(target) if !sys.is_dir(&link) => return dangling_link(machine, checked, target, recorded),
-        Some(target) if !is_below(target, &layout.instances()) => checked.add(
-            Finding::warning(&link, format!("points to {target}, outside of {}", layout.instances()))
-                .remedy(SEARCHES_AGAIN),
-        ),
+        Some(target) if !is_below(target, &layout.instances()) => {
+            let problem = format!("points to {target}, outside of {}", layout.instances());
+            checked.warning(&link, problem, SEARCHES_AGAIN);
+        }
         Some(_) => {}
     }
-    let cache = match read_cache(sys, &layout.cache()) {
-        Ok(cache) => cache,
-        Err(e) => return checked.unread.push(e.to_string()),
-    };
+    let Some(cache) = checked.read(read_cache(sys, &layout.cache())) else { return };
     let cached = cached_instance(layout, checked, &cache, target.as_deref());
     match (&id, recorded) {
         // The next boot then uses the name of the link's target as the ID.
         (Some(_), None) => {
-            let torn = Finding::error(&id_file, "empty: the ID of the current instance is not known")
-                .remedy("the next boot compares its instance with the link instead");
-            match cached {
-                Some(id) => {
-                    checked.add_certain(torn, Repair::Write { path: id_file, text: format!("{id}\n") });
-                }
-                None => checked.add(torn),
-            }
+            let remedy = "the next boot compares its instance with the link instead";
+            let problem = "empty: the ID of the current instance is not known";
+            checked.error(&id_file, problem, remedy).repair =
+                cached.map(|id| Repair::Write(format!("{id}\n")));
         }
-        (None, _) => checked.add(
-            Finding::note(&id_file, "missing: the next boot is the first one of a new instance")
-                .remedy("this is intended if the machine is to become an image"),
-        ),
+        (None, _) => {
+            let problem = "missing: the next boot is the first one of a new instance";
+            let remedy = "this is intended if the machine is to become an image";
+            checked.add(Severity::Note, &id_file, problem, remedy);
+        }
         (_, Some(id)) => {
             if let Some(target) =
                 target.as_deref().filter(|target| name_of(&layout.instance_dir(id)) != name_of(target))
             {
-                checked.add(
-                    Finding::error(
-                        &link,
-                        format!("points to {target}, but {id_file} has the ID of another instance"),
-                    )
-                    .remedy(SEARCHES_AGAIN),
-                );
+                let problem = format!("points to {target}, but {id_file} has the ID of another instance");
+                checked.error(&link, problem, SEARCHES_AGAIN);
             }
         }
     }
@@ -94,63 +79,50 @@ pub fn instance(machine: &Machine, checked: &mut Checked) {
 }
 
 /// The link points nowhere. Certain only if the recorded instance has a directory whose cache has the same ID.
-fn dangling_link(machine: &Machine, checked: &mut Checked, target: &str, recorded: Option<&str>) {
+fn dangling_link(machine: &Machine, checked: &mut Findings, target: &str, recorded: Option<&str>) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let path = layout.instance("");
-    let finding = Finding::error(&path, format!("points to {target}, which does not exist"));
+    let problem = format!("points to {target}, which does not exist");
     let right =
         recorded.map(|id| (id, layout.instance_dir(id))).filter(|(_, directory)| sys.is_dir(directory));
     match right.map(|(id, directory)| (id, read_cache(sys, &layout.cache_of(id)), directory)) {
         Some((id, Ok(Cache::Json { id: cached, .. }), directory)) if id == cached => {
-            checked.add_certain(finding, Repair::Link { path, target: directory });
+            checked.error(&path, problem, "").repair = Some(Repair::LinkTo(directory));
         }
-        _ => checked.add(finding.remedy(
-            "the next boot searches for the datasource and makes a new link; once-per-instance work runs again",
-        )),
+        _ => {
+            let remedy = "the next boot searches for the datasource and makes a new link; once-per-instance work runs again";
+            checked.error(&path, problem, remedy);
+        }
     }
 }
 
 /// Reports problems of the cache. Returns its ID if it belongs to the current instance.
 fn cached_instance<'a>(
     layout: &Layout,
-    checked: &mut Checked,
+    checked: &mut Findings,
     cache: &'a Cache,
     target: Option<&str>,
 ) -> Option<&'a str> {
     let path = layout.cache();
     match cache {
-        Cache::Missing => {
-            checked.add(Finding::note(&path, "missing").remedy(SEARCHES_AGAIN));
-            None
-        }
-        Cache::Python => {
-            checked.add(Finding::note(&path, "written by Python's cloud-init; kept for a downgrade"));
-            None
-        }
-        Cache::Torn => {
-            checked.add(Finding::error(&path, "damaged: not a valid instance cache").remedy(SEARCHES_AGAIN));
-            None
-        }
+        Cache::Missing => checked.add(Severity::Note, &path, "missing", SEARCHES_AGAIN),
+        Cache::Python => checked.note(&path, "written by Python's cloud-init; kept for a downgrade"),
+        Cache::Torn => checked.error(&path, "damaged: not a valid instance cache", SEARCHES_AGAIN),
         Cache::Json { id, version } => {
             if *version > CACHE_VERSION {
-                checked
-                    .add(Finding::note(&path, "written by a later version; its additional fields are kept"));
+                checked.note(&path, "written by a later version; its additional fields are kept");
             }
-            let is_current =
-                target.is_some_and(|target| name_of(&layout.instance_dir(id)) == name_of(target));
-            if !is_current {
-                checked.add(
-                    Finding::error(&path, "belongs to an instance other than that of the link")
-                        .remedy(SEARCHES_AGAIN),
-                );
+            if target.is_some_and(|target| name_of(&layout.instance_dir(id)) == name_of(target)) {
+                return Some(id);
             }
-            is_current.then_some(id.as_str())
+            checked.error(&path, "belongs to an instance other than that of the link", SEARCHES_AGAIN)
         }
-    }
+    };
+    None
 }
 
 /// Reports data that is written before the cache and is missing beside it.
-fn raw_data(machine: &Machine, checked: &mut Checked, cache: &Cache) {
+fn raw_data(machine: &Machine, checked: &mut Findings, cache: &Cache) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     if !matches!(cache, Cache::Json { .. }) {
         return;
@@ -158,45 +130,32 @@ fn raw_data(machine: &Machine, checked: &mut Checked, cache: &Cache) {
     for name in RAW_DATA {
         let path = layout.instance(name);
         if !sys.exists(&path) {
-            checked.add(
-                Finding::warning(&path, "missing: the instance is incomplete")
-                    .remedy("the next boot fetches the metadata again"),
-            );
+            let remedy = "the next boot fetches the metadata again";
+            checked.warning(&path, "missing: the instance is incomplete", remedy);
         }
     }
     let merged = layout.merged_cloud_config();
     if sys.exists(layout.instance("sem/consume_data")) && !sys.exists(&merged) {
-        checked.add(
-            Finding::warning(&merged, "missing, although user-data is recorded as processed")
-                .remedy("the next boot processes user-data again"),
-        );
+        let problem = "missing, although user-data is recorded as processed";
+        checked.warning(&merged, problem, "the next boot processes user-data again");
     }
 }
 
 /// Checks the markers of the generator and of this boot's stages in /run.
-pub fn markers(machine: &Machine, checked: &mut Checked) {
+pub fn markers(machine: &Machine, checked: &mut Findings) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let (enabled, disabled) = (layout.enabled(), layout.disabled());
     if sys.exists(&enabled) && sys.exists(&disabled) {
-        checked.add(
-            Finding::warning(
-                &disabled,
-                format!("exists together with {enabled}: cloud-init counts as disabled"),
-            )
-            .remedy("reboot; the generator writes one of the two"),
-        );
+        let problem = format!("exists together with {enabled}: cloud-init counts as disabled");
+        checked.warning(&disabled, problem, "reboot; the generator writes one of the two");
     }
     let of_boot = sys.read_text(layout.boot_instance_id()).unwrap_or_default();
     let recorded = sys.read_text(layout.instance_id()).unwrap_or_default();
     let differs = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
     if differs(of_boot.trim(), recorded.trim()) {
-        checked.add(
-            Finding::error(
-                layout.boot_instance_id(),
-                "this boot found another instance than the recorded one",
-            )
-            .remedy("the instance could not be recorded: look for errors of the disk, then reboot"),
-        );
+        let problem = "this boot found another instance than the recorded one";
+        let remedy = "the instance could not be recorded: look for errors of the disk, then reboot";
+        checked.error(layout.boot_instance_id(), problem, remedy);
     }
 }
 

@@ -4,11 +4,11 @@ use std::io::ErrorKind;
 
 use state::layout::{RESULT, STATUS};
 
-use super::checked::{Checked, Repair};
-use crate::finding::Finding;
+use super::Repair;
+use crate::finding::Findings;
 use crate::machine::Machine;
 
-pub fn check(machine: &Machine, checked: &mut Checked) {
+pub fn check(machine: &Machine, checked: &mut Findings) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     for name in [STATUS, RESULT] {
         let (file, link) = (layout.data(name), layout.run(name));
@@ -28,23 +28,20 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
                     continue;
                 }
             }
-            let torn = Finding::error(&path, "damaged: not the JSON of a boot's result")
-                .remedy("the next boot writes it again; the results of this boot are in the log");
+            let remedy = "the next boot writes it again; the results of this boot are in the log";
+            let torn = checked.error(&path, "damaged: not the JSON of a boot's result", remedy);
             // On a running machine `status` must not say that nothing has run.
-            if sys.is_live() {
-                checked.add(torn);
-            } else {
-                checked.add_certain(torn, Repair::Remove { path });
+            if !sys.is_live() {
+                torn.repair = Some(Repair::Remove);
                 if sys.is_link(&link) {
-                    let what = Finding::warning(&link, "points to the damaged file");
-                    checked.add_certain(what, Repair::Remove { path: link.clone() });
+                    checked.warning(&link, "points to the damaged file", "").repair = Some(Repair::Remove);
                 }
             }
         }
         if sys.is_link(&link) && !sys.exists(&file) {
             let target = sys.read_link(&link).unwrap_or_default();
-            let dangling = Finding::warning(&link, format!("points to {target}, which does not exist"));
-            checked.add_certain(dangling, Repair::Remove { path: link });
+            let problem = format!("points to {target}, which does not exist");
+            checked.warning(&link, problem, "").repair = Some(Repair::Remove);
         }
     }
 }

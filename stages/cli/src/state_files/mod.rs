@@ -2,21 +2,26 @@
 //! repair` applies the safe repairs. A repair is safe if another file of the state has the same information, or if only a
 //! report of the past is lost. Everything else is left to the next boot, whose search decides.
 
-mod checked;
 mod checks;
 mod json_files;
+mod repair;
 mod semaphores;
 
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
 use crate::arguments::Format;
-use crate::finding::has_problem;
+use crate::finding::{Finding, Findings};
 use crate::machine::Machine;
-use checked::Checked;
+pub use repair::Repair;
+
+/// The version of the JSON output.
+const VERSION: u64 = 1;
 
 /// Checks the state; changes nothing.
-pub fn check(machine: &Machine) -> Checked {
-    let mut checked = Checked::default();
+pub fn check(machine: &Machine) -> Findings {
+    let mut checked = Findings::default();
     checks::instance(machine, &mut checked);
     json_files::check(machine, &mut checked);
     semaphores::check(machine, &mut checked);
@@ -28,24 +33,29 @@ pub fn check(machine: &Machine) -> Checked {
 pub fn show(machine: &Machine, format: Format) -> ExitCode {
     let checked = check(machine);
     if format == Format::Json {
-        print!("{}", state::json_text(&checked.json(), 2));
+        let of = |finding: &Finding| {
+            let mut value = finding.json();
+            value["repair"] = finding.repair.as_ref().map(|repair| repair.describe(&finding.place)).into();
+            value
+        };
+        let findings: Vec<Value> = checked.all.iter().map(of).collect();
+        let all = json!({ "version": VERSION, "findings": findings, "unread": checked.unread });
+        print!("{}", state::json_text(&all, 2));
     } else {
-        for (finding, repair) in &checked.findings {
+        for finding in &checked.all {
             print!("{}", finding.text());
-            if let Some(repair) = repair {
-                println!("{:<8} -> state repair: {}", "", repair.describe());
+            if let Some(repair) = &finding.repair {
+                println!("{:<8} -> state repair: {}", "", repair.describe(&finding.place));
             }
         }
         for what in &checked.unread {
             println!("{:<8} {what}", "unread");
         }
-        if checked.findings.is_empty() && checked.unread.is_empty() {
+        if checked.all.is_empty() && checked.unread.is_empty() {
             println!("the state is consistent");
         }
     }
-    let is_bad =
-        has_problem(checked.findings.iter().map(|(finding, _)| finding)) || !checked.unread.is_empty();
-    ExitCode::from(u8::from(is_bad))
+    ExitCode::from(u8::from(checked.has_problem() || !checked.unread.is_empty()))
 }
 
 /// Applies the safe repairs, or prints them.
@@ -64,14 +74,14 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
     }
     let checked = check(machine);
     let mut is_left = !checked.unread.is_empty();
-    for (finding, repair) in &checked.findings {
-        let Some(repair) = repair else {
-            is_left |= has_problem([finding]);
+    for finding in &checked.all {
+        let Some(repair) = &finding.repair else {
+            is_left |= finding.is_problem();
             print!("left     {}", &finding.text()[9..]);
             continue;
         };
-        let what = repair.describe();
-        match if is_plan { Ok(()) } else { repair.apply(machine) } {
+        let what = repair.describe(&finding.place);
+        match if is_plan { Ok(()) } else { repair.apply(machine, &finding.place) } {
             Ok(()) => {
                 println!("{:<8} {what} ({})", if is_plan { "would" } else { "repaired" }, finding.problem)
             }
@@ -84,7 +94,7 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
     for what in &checked.unread {
         println!("{:<8} {what}", "unread");
     }
-    if checked.findings.is_empty() && !is_left {
+    if checked.all.is_empty() && !is_left {
         println!("nothing to repair");
     }
     ExitCode::from(u8::from(is_left))

@@ -1,15 +1,14 @@
-//! Checks semaphores: empty and unreadable ones, files of other programs, and work that began and did not end.
+//! Checks semaphores: unreadable ones, files of other programs, and work that began and did not end.
 
 use state::Frequency;
 
-use super::checked::Checked;
-use crate::finding::Finding;
+use crate::finding::Findings;
 use crate::machine::Machine;
 
 /// The maximum number of names of a directory that are checked.
 const MAX_NAMES: usize = 10_000;
 
-pub fn check(machine: &Machine, checked: &mut Checked) {
+pub fn check(machine: &Machine, checked: &mut Findings) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     for directory in [layout.instance_semaphores(), layout.machine_semaphores()] {
         let names = match sys.list(&directory) {
@@ -22,23 +21,14 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
         for name in names.iter().take(MAX_NAMES) {
             let path = format!("{directory}/{name}");
             if !sys.is_file(&path) {
-                checked.add(
-                    Finding::warning(&path, "not a semaphore: expected a file, found another kind")
-                        .remedy("remove it if the work is to run again; it counts as done"),
-                );
+                let problem = "not a semaphore: expected a file, found another kind";
+                checked.warning(&path, problem, "remove it if the work is to run again; it counts as done");
                 continue;
             }
             let Some(text) = checked.read(sys.read_head(&path, 256)) else { continue };
-            if text.is_empty() {
-                checked.add(
-                    Finding::warning(
-                        &path,
-                        "incomplete: empty, as after a power cut; the work counts as done",
-                    )
-                    .remedy("remove it if the work is to run again at the next boot"),
-                );
-            } else if !is_semaphore(&text) {
-                checked.add(Finding::note(&path, "not a semaphore of cloud-init; the work counts as done"));
+            // One that a power failure has emptied is reported below.
+            if !text.is_empty() && !text.contains(&0) && !is_semaphore(&text) {
+                checked.note(&path, "not a semaphore of cloud-init; the work counts as done");
             }
         }
     }
@@ -47,10 +37,9 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
             Frequency::Once => layout.cloud(&format!("sem/{name}.once")),
             _ => layout.instance(&format!("sem/{name}")),
         };
-        checked.add(
-            Finding::warning(path, "this work began and did not end")
-                .remedy("the next boot repeats it if that is safe, and reports it otherwise"),
-        );
+        let remedy = "the next boot repeats it if that is safe, and reports it otherwise";
+        let problem = "this work began and did not end, or may be lost after a power failure";
+        checked.warning(path, problem, remedy);
     }
 }
 

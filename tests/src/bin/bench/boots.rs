@@ -176,8 +176,11 @@ fn programs(log: &str) -> [BTreeMap<String, (usize, f64)>; 4] {
             stage = STAGES.iter().position(is_of).unwrap_or(stage);
         }
         let took = line.split_once(": Running [").and_then(|(_, rest)| rest.split_once("] took "));
-        if let Some((command, rest)) = took {
-            let program = command.split('\'').nth(1).unwrap_or_default();
+        let flushed = line.split_once(": Flushing ").and_then(|(_, rest)| rest.split_once(" took "));
+        if let Some((command, rest)) = took.or(flushed) {
+            // Not a program, but what the disk takes to store what the boot wrote.
+            let program =
+                if flushed.is_some() { "flush" } else { command.split('\'').nth(1).unwrap_or_default() };
             let program = program.rsplit('/').next().unwrap_or_default().to_string();
             let seconds: f64 = rest.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
             let (count, ms) = found[stage].entry(program).or_default();

@@ -163,9 +163,7 @@ fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &st
         let domain = get("NETWORK", "DOMAINNAME").map(|domain| format!(".{domain}")).unwrap_or_default();
         metadata.insert("local-hostname", format!("{name}{domain}"));
     }
-    if let Some(id) = get("MISC", "INSTANCE-ID") {
-        metadata.insert("instance-id", id);
-    }
+    metadata.insert_some("instance-id", get("MISC", "INSTANCE-ID"));
     let network = match nics::network_text(ini, text, &ctx.machine.nics()) {
         Ok(content) => Some(standard::network_in(NetworkFormat::VmwareImcOnMachine, content.into(), FILE)),
         Err(e) => {

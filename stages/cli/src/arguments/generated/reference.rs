@@ -70,6 +70,7 @@ pub fn files() -> Vec<(String, &'static str)> {
             "The measurements of this boot in a PCR of the TPM (`tpm2_measure_pcr`), for root.",
         ),
         (run("sem/*"), "Semaphores of this boot."),
+        (run("unconfirmed/*"), "Work of this boot that is not yet known to be on the disk."),
         (layout.runtime_cache(), "The instance of this boot, beside a cache of Python's cloud-init."),
         (layout.cloud(""), "The persistent state."),
         (layout.cloud("seed/NAME/*"), "Seeds of datasources."),
@@ -95,6 +96,7 @@ pub fn files() -> Vec<(String, &'static str)> {
         (of_instance("scripts/*"), "User scripts."),
         (of_instance("handlers/*"), "Part handlers of user-data."),
         (of_instance("sem/*"), "Semaphores of work that runs once per instance."),
+        (of_instance("new-users"), "The users that were created, to complete them after an interruption."),
         (
             of_instance("applied/*"),
             "Which services and tools modules have started with the current configuration.",

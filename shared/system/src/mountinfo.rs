@@ -1,21 +1,26 @@
 //! Mounted file systems (proc_pid_mountinfo(5)).
 
-use system::{Result, System};
+use crate::{Result, System};
 
 /// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountInfo {
+    /// The major number of the file system's device.
     pub major: u32,
+    /// The minor number of the file system's device.
     pub minor: u32,
+    /// The path that it is mounted at.
     pub mount_point: String,
     /// The options of the mount, not of the file system: `rw,relatime`.
     pub options: String,
+    /// The type of the file system: `ext4`.
     pub fs_type: String,
+    /// The device or another source.
     pub source: String,
 }
 
-/// Returns the mounts of all valid lines, in the order of mounting: a later one covers an earlier one at the same point.
-pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
+/// Returns the mounts of all valid lines.
+pub(crate) fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
     text.lines()
         .filter_map(|line| {
             let (head, tail) = line.split_once(" - ")?;
@@ -51,8 +56,14 @@ fn unescape(field: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-pub fn read_mountinfo(sys: &System) -> Result<Vec<MountInfo>> {
-    Ok(parse_mountinfo(&sys.read_text("/proc/self/mountinfo")?))
+impl System {
+    /// Returns the mounts in the order of mounting: a later one covers an earlier one at the same point.
+    ///
+    /// # Errors
+    /// Fails if procfs cannot be read.
+    pub fn mounts(&self) -> Result<Vec<MountInfo>> {
+        Ok(parse_mountinfo(&self.read_text("/proc/self/mountinfo")?))
+    }
 }
 
 /// Returns the visible mount at a point.
