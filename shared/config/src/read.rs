@@ -33,12 +33,12 @@ impl Reader {
         None
     }
 
-    /// Returns the map, or reports that the value is none.
+    /// Returns the map, or reports a value of another type.
     pub fn map<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n Map> {
         node.as_map().or_else(|| self.type_error(node, wanted))
     }
 
-    /// Returns the items of a list, or reports that the value is none.
+    /// Returns the items of a list, or reports a value of another type.
     pub fn list<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n [Node]> {
         node.as_seq().or_else(|| self.type_error(node, wanted))
     }

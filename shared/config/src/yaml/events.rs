@@ -178,11 +178,6 @@ unsafe fn c_string(text: *const u8) -> Option<Box<str>> {
     Some(unsafe { CStr::from_ptr(text.cast()) }.to_string_lossy().into())
 }
 
-/// SAFETY: as of [`c_string`].
-unsafe fn properties(anchor: *const u8, tag: *const u8) -> Properties {
-    unsafe { Properties { anchor: c_string(anchor), tag: c_string(tag) } }
-}
-
 /// SAFETY: the event was filled by `yaml_parser_parse` and is not deleted yet; its type says which member of the
 /// union was written.
 unsafe fn to_owned_event(event: &unsafe_lib::yaml_event_t) -> RawEvent {
@@ -213,7 +208,7 @@ unsafe fn to_owned_event(event: &unsafe_lib::yaml_event_t) -> RawEvent {
                     std::slice::from_raw_parts(scalar.value, length)
                 };
                 Some(Event::Scalar {
-                    props: properties(scalar.anchor, scalar.tag),
+                    props: Properties { anchor: c_string(scalar.anchor), tag: c_string(scalar.tag) },
                     text: match std::str::from_utf8(bytes) {
                         Ok(text) => text.to_string(),
                         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
@@ -224,12 +219,18 @@ unsafe fn to_owned_event(event: &unsafe_lib::yaml_event_t) -> RawEvent {
             unsafe_lib::YAML_SEQUENCE_START_EVENT => {
                 let sequence = &data.sequence_start;
                 flow = sequence.style == unsafe_lib::YAML_FLOW_SEQUENCE_STYLE;
-                Some(Event::SequenceStart(properties(sequence.anchor, sequence.tag)))
+                Some(Event::SequenceStart(Properties {
+                    anchor: c_string(sequence.anchor),
+                    tag: c_string(sequence.tag),
+                }))
             }
             unsafe_lib::YAML_MAPPING_START_EVENT => {
                 let mapping = &data.mapping_start;
                 flow = mapping.style == unsafe_lib::YAML_FLOW_MAPPING_STYLE;
-                Some(Event::MappingStart(properties(mapping.anchor, mapping.tag)))
+                Some(Event::MappingStart(Properties {
+                    anchor: c_string(mapping.anchor),
+                    tag: c_string(mapping.tag),
+                }))
             }
             unsafe_lib::YAML_SEQUENCE_END_EVENT | unsafe_lib::YAML_MAPPING_END_EVENT => Some(Event::End),
             _ => None,
