@@ -125,47 +125,44 @@ impl<'t> Parser<'t> {
         }))
     }
 
-    fn list(&mut self, depth: usize) -> Option<Vec<Node>> {
-        self.consume("[");
-        let mut items = Vec::new();
+    /// Reads the items between two brackets.
+    fn items(&mut self, end: &str, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        // The first bracket.
+        self.at += 1;
         self.skip_whitespace();
-        if self.consume("]") {
-            return Some(items);
+        if self.consume(end) {
+            return Some(());
         }
         loop {
-            items.push(self.value(depth + 1)?);
+            item(self)?;
             self.skip_whitespace();
-            match () {
-                () if self.consume(",") => {}
-                () if self.consume("]") => return Some(items),
-                () => return None,
+            if !self.consume(",") {
+                return self.consume(end).then_some(());
             }
         }
     }
 
+    fn list(&mut self, depth: usize) -> Option<Vec<Node>> {
+        let mut items = Vec::new();
+        self.items("]", |parser| {
+            items.push(parser.value(depth + 1)?);
+            Some(())
+        })?;
+        Some(items)
+    }
+
     fn map(&mut self, depth: usize) -> Option<Map> {
-        self.consume("{");
         let mut map = Map::new();
-        self.skip_whitespace();
-        if self.consume("}") {
-            return Some(map);
-        }
-        loop {
-            self.skip_whitespace();
-            let key = self.rest().starts_with('"').then(|| self.string()).flatten()?;
-            self.nodes += 1;
-            self.skip_whitespace();
-            if !self.consume(":") {
-                return None;
-            }
-            map.insert(key, self.value(depth + 1)?);
-            self.skip_whitespace();
-            match () {
-                () if self.consume(",") => {}
-                () if self.consume("}") => return Some(map),
-                () => return None,
-            }
-        }
+        self.items("}", |parser| {
+            parser.skip_whitespace();
+            let key = parser.rest().starts_with('"').then(|| parser.string()).flatten()?;
+            parser.nodes += 1;
+            parser.skip_whitespace();
+            parser.consume(":").then_some(())?;
+            map.insert(key, parser.value(depth + 1)?);
+            Some(())
+        })?;
+        Some(map)
     }
 
     fn string(&mut self) -> Option<String> {

@@ -5,9 +5,8 @@
 //! Differences from upstream: a value that is not a list is never appended to one character by character or key by key,
 //! and only text is appended to text; otherwise the old value is kept.
 
-use std::fmt;
-
-use crate::{FindingKind, Findings, Map, Node, Position, Value, shown_name};
+use crate::yaml::YamlError;
+use crate::{FindingKind, Findings, Map, Node, Value, shown_name};
 
 /// A rule: one `dict(…)`, `list(…)` or `str(…)` with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,23 +57,6 @@ enum Method {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strategy(Vec<Rule>);
 
-/// An invalid `merge_how`.
-#[derive(Debug, Clone)]
-pub struct StrategyError {
-    /// The position of the value.
-    pub at: Position,
-    /// The problem.
-    pub message: String,
-}
-
-impl fmt::Display for StrategyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.message)
-    }
-}
-
-impl std::error::Error for StrategyError {}
-
 const NO_OPTIONS: Options<'_> = Options::Words(Vec::new());
 const EXPECTED: &str = "expected a value such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
 
@@ -103,8 +85,8 @@ impl Strategy {
     ///
     /// # Errors
     /// Fails if the value has another form or names an unknown merger.
-    pub fn parse(value: &Node) -> Result<Strategy, StrategyError> {
-        let bad = |at: &Node, message: String| StrategyError { at: at.at.clone(), message };
+    pub fn parse(value: &Node) -> Result<Strategy, YamlError> {
+        let bad = |at: &Node, message: String| YamlError { at: at.at.clone(), message };
         let items = match &value.value {
             Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
             Value::Seq(items) => items,
@@ -173,7 +155,7 @@ impl Strategy {
     ///
     /// # Errors
     /// Fails if the strategy is invalid (see [`Strategy::parse`]).
-    pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, StrategyError> {
+    pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, YamlError> {
         let Some(map) = config.as_map_mut() else { return Ok(None) };
         let given = match map.remove("merge_how") {
             Some(given) if !given.is_null() => Some(given),
@@ -198,48 +180,28 @@ impl Strategy {
     /// Merges as [`merge`](Strategy::merge) does, but without a copy of either: many parts use no more
     /// memory than their own sizes.
     pub fn merge_into(&self, base: &mut Node, new: Node) {
-        match &mut base.value {
-            Value::Map(old) => {
-                let dict = self.0.iter().find_map(|r| match r {
-                    Rule::Dict(dict) => Some(*dict),
-                    _ => None,
-                });
-                if let (Some(dict), Value::Map(new)) = (dict, new.value) {
-                    self.merge_maps(old, new, dict);
+        let is_for = |rule: &&Rule| match rule {
+            Rule::Dict(_) => matches!(base.value, Value::Map(_)),
+            Rule::List { .. } => matches!(base.value, Value::Seq(_)),
+            Rule::Text { .. } => matches!(base.value, Value::Str(_)),
+        };
+        // Numbers, booleans and null are not merged: the old value is kept.
+        let Some(rule) = self.0.iter().find(is_for) else { return };
+        match (&mut base.value, rule, new.value) {
+            (Value::Map(old), Rule::Dict(dict), Value::Map(new)) => self.merge_maps(old, new, *dict),
+            (Value::Seq(old), Rule::List { method: Method::Replace, into }, Value::Seq(new)) => {
+                for (old, new) in old.iter_mut().zip(new) {
+                    self.replace_or_merge(old, new, *into);
                 }
             }
-            Value::Seq(old) => {
-                let list = self.0.iter().find_map(|r| match r {
-                    Rule::List { method, into } => Some((*method, *into)),
-                    _ => None,
-                });
-                match (list, new.value) {
-                    (None, _) => {}
-                    (Some((Method::Replace, into)), Value::Seq(new)) => {
-                        for (old, new) in old.iter_mut().zip(new) {
-                            self.replace_or_merge(old, new, into);
-                        }
-                    }
-                    (Some((Method::Replace, _)), value) => *base = Node { value, at: new.at },
-                    (Some((Method::Append, _)), Value::Seq(new)) => old.extend(new),
-                    (Some((Method::Prepend, _)), Value::Seq(new)) => {
-                        old.splice(0..0, new);
-                    }
-                    (Some(_), _) => {}
-                }
+            (Value::Seq(old), Rule::List { method: Method::Append, .. }, Value::Seq(new)) => old.extend(new),
+            (Value::Seq(old), Rule::List { method: Method::Prepend, .. }, Value::Seq(new)) => {
+                old.splice(0..0, new);
             }
-            Value::Str(old) => {
-                let append = self.0.iter().find_map(|r| match r {
-                    Rule::Text { append } => Some(*append),
-                    _ => None,
-                });
-                match (append, new.value) {
-                    (Some(true), Value::Str(new)) => old.push_str(&new),
-                    (Some(false), value) => *base = Node { value, at: new.at },
-                    _ => {}
-                }
+            (Value::Str(old), Rule::Text { append: true }, Value::Str(new)) => old.push_str(&new),
+            (_, Rule::List { method: Method::Replace, .. } | Rule::Text { append: false }, value) => {
+                *base = Node { value, at: new.at };
             }
-            // Numbers, booleans and null are not merged: the old value is kept.
             _ => {}
         }
     }

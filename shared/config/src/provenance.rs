@@ -81,7 +81,7 @@ pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<Key
             let mut own = Vec::new();
             leaves(node, &mut start(), &mut own);
             // Keys lost below a key with another value are reported with that key.
-            for path in own.into_iter().filter(|p| !has_value_on_path(merged, p)) {
+            for path in own.into_iter().filter(|p| value_on_path(merged, p).is_none()) {
                 if seen.insert(path.clone()) {
                     paths.push(path);
                 }
@@ -122,25 +122,12 @@ fn by_text<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
     map.iter().find(|(k, _)| k.as_str().is_none() && k.scalar_text().as_deref() == Some(key)).map(|(_, v)| v)
 }
 
-/// Returns whether a value on the way to that path is not a map.
-fn has_value_on_path(node: &Node, path: &[String]) -> bool {
-    (1..=path.len())
-        .any(|n| value_at(node, &path[..n]).is_some_and(|found| n == path.len() || found.as_map().is_none()))
-}
-
-fn same_position(a: &Position, b: &Position) -> bool {
-    a.line == b.line && a.column == b.column && a.source == b.source
-}
-
 fn contributions(merged: &Node, inputs: &[MergeInput], path: &[String], exists: bool) -> Vec<Contribution> {
     let value = value_at(merged, path).filter(|_| exists);
     let mut contributions = Vec::new();
     for input in inputs {
         let Some(own) = value_on_path(&input.config, path) else { continue };
-        let (result, items) = match value {
-            None => (MergeResult::Replaced, None),
-            Some(value) => merge_result(value, own),
-        };
+        let (result, items) = value.map_or((MergeResult::Replaced, None), |value| merge_result(value, own));
         contributions.push(Contribution { result, input: input.name.clone(), at: own.at.clone(), items });
     }
     // Inputs with lower precedence than the winner were replaced, those with higher precedence dropped.
@@ -170,13 +157,13 @@ fn value_on_path<'a>(config: &'a Node, path: &[String]) -> Option<&'a Node> {
 
 fn merge_result(value: &Node, own: &Node) -> (MergeResult, Option<usize>) {
     if let (Value::Seq(all), Value::Seq(mine)) = (&value.value, &own.value) {
-        let is_mine = |item: &&Node| mine.iter().any(|m| same_position(&m.at, &item.at));
+        let is_mine = |item: &&Node| mine.iter().any(|m| m.at == item.at);
         let count = all.iter().filter(is_mine).count();
         if count > 0 {
             return (MergeResult::Used, (count < all.len()).then_some(count));
         }
     }
-    if same_position(&value.at, &own.at) {
+    if value.at == own.at {
         return (MergeResult::Used, None);
     }
     match (&value.value, &own.value) {

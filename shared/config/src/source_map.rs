@@ -93,33 +93,21 @@ fn write_entry(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mu
             *last = Some(source.clone());
         }
         let (there, here) = (&read.at, &origin.at);
-        // `write!` takes five times as long.
-        let (mut line, mut begin) = ([0; 4 * (DIGITS + 1)], 4 * (DIGITS + 1));
-        for (number, after) in
-            [(here.column, b'\n'), (here.line, b':'), (there.column, b' '), (there.line, b':')]
+        for (number, after) in [(there.line, ':'), (there.column, ' '), (here.line, ':'), (here.column, '\n')]
         {
-            begin -= 1;
-            line[begin] = after;
-            begin = put_number(number, &mut line, begin);
+            put_number(number, text);
+            text.push(after);
         }
-        text.push_str(std::str::from_utf8(&line[begin..]).unwrap_or_default());
     }
     write_children(read, origin, last, text);
 }
 
-/// The maximum number of digits of a line or column.
-const DIGITS: usize = 10;
-
-/// Writes a number so that it ends before `end`, and returns where it begins.
-fn put_number(mut number: u32, line: &mut [u8], end: usize) -> usize {
-    let mut begin = end - 1;
-    line[begin] = b'0' + (number % 10) as u8;
-    while number > 9 {
-        number /= 10;
-        begin -= 1;
-        line[begin] = b'0' + (number % 10) as u8;
+/// Appends a number; `write!` takes several times as long.
+fn put_number(number: u32, text: &mut String) {
+    if number > 9 {
+        put_number(number / 10, text);
     }
-    begin
+    text.push(char::from(b'0' + (number % 10) as u8));
 }
 
 fn write_children(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {

@@ -364,8 +364,7 @@ mod tests {
     const SHIPPED: &str = include_str!("../../../packaging/etc-cloud/templates/chef_client.rb.tmpl");
 
     fn machine(config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(&format!("chef: {config}"));
-        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        let sandbox = Sandbox::on("rocky", &format!("chef: {config}"));
         let template = "/etc/cloud/templates/chef_client.rb.tmpl";
         sandbox.sys.write(template, SHIPPED, WriteOptions::default()).unwrap();
         sandbox.stub("dnf", "");

@@ -64,15 +64,14 @@ mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
     use config::{FromNode, Node, Reader};
-    use distro::Distro;
     use system::WriteOptions;
 
     #[test]
     fn alpine_sets_a_variant_that_exists() {
-        let mut sandbox = Sandbox::new(
+        let sandbox = Sandbox::on(
+            "alpine",
             "keyboard: {layout: us, model: pc104, variant: nodeadkeys, options: 'compose:rwin'}",
         );
-        sandbox.distro = Distro::named("alpine").unwrap();
         sandbox.stub("setup-keymap", "");
         let path = "/usr/share/bkeymaps/us/nodeadkeys.bmap.gz";
         sandbox.sys.write(path, "", WriteOptions::default()).unwrap();

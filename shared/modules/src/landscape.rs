@@ -9,6 +9,7 @@ use config::{FromNode, Node, Reader};
 use system::{Command, Result, debug, warning};
 
 use crate::packages::package_sources;
+use crate::values::text_values::Hidden;
 use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module =
@@ -36,15 +37,7 @@ config::keys! {
 }
 
 /// Names and values of the client's settings.
-#[derive(Clone)]
-struct Client(BTreeMap<String, String>);
-
-/// The values may be secrets.
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
+type Client = Hidden<BTreeMap<String, String>>;
 
 impl FromNode for Client {
     const SCHEMA: &'static [Type] = &[map(&[
@@ -84,7 +77,7 @@ impl FromNode for Client {
                 reader.nested(required, |r| r.report_type_error(node, "a value; it is required"));
             }
         }
-        Some(Client(settings.into_iter().flatten().collect()))
+        Some(Hidden(settings.into_iter().flatten().collect()))
     }
 }
 

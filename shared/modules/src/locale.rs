@@ -73,8 +73,7 @@ mod tests {
 
     #[test]
     fn red_hat_writes_one_variable() {
-        let mut sandbox = Sandbox::new("locale: de_DE.UTF-8");
-        sandbox.distro = Distro::named("almalinux").unwrap();
+        let sandbox = Sandbox::on("almalinux", "locale: de_DE.UTF-8");
         let old = "LANG=\"en_US.UTF-8\"\nLC_TIME=C\n";
         sandbox.sys.write("/etc/locale.conf", old, WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
@@ -111,8 +110,7 @@ mod tests {
             ("raspberry-pi-os", "/etc/default/locale", false),
             ("raspberry-pi-os", "/etc/own/locale", true),
         ] {
-            let mut sandbox = Sandbox::new(&format!("{{locale: en_US.UTF-8, locale_configfile: {file}}}"));
-            sandbox.distro = Distro::named(distro).unwrap();
+            let sandbox = Sandbox::on(distro, &format!("{{locale: en_US.UTF-8, locale_configfile: {file}}}"));
             // No program runs in the sandbox.
             assert!(sandbox.run(&MODULE).is_err(), "{distro}");
             let warning = format!("locale_configfile: {file} is ignored");
@@ -130,8 +128,7 @@ mod tests {
             ("photon", "/etc/locale.conf"),
             ("raspberry-pi-os", "/etc/default/locale"),
         ] {
-            let mut sandbox = Sandbox::new("locale: en_US.UTF-8");
-            sandbox.distro = Distro::named(distro).unwrap();
+            let sandbox = Sandbox::on(distro, "locale: en_US.UTF-8");
             sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
             for program in ["locale-gen", "localectl", "eselect", "systemctl", "raspi-config"] {
                 sandbox.stub(program, "");

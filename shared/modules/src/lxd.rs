@@ -293,8 +293,7 @@ mod tests {
 
     /// `lxd` and `lxc` are shell, after which the call counts as successful.
     fn machine(config: &str, snap: &str, lxd: &str, lxc: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(&format!("lxd: {config}"));
-        sandbox.distro = distro::Distro::named("ubuntu").unwrap();
+        let sandbox = Sandbox::on("ubuntu", &format!("lxd: {config}"));
         sandbox.stub("snap", snap);
         sandbox.stub("lxd", lxd);
         sandbox.stub("lxc", lxc);

@@ -1,6 +1,6 @@
 //! mounts: lines of fstab from the user and the cloud, their mount points, a swap file, and mounting them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
@@ -9,7 +9,7 @@ use system::{Command, Result, System, WriteOptions, debug, warning};
 use crate::disks::data_loss_notice;
 use crate::disks::device_aliases::Aliases;
 use crate::disks::fstab::{
-    DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
+    Devices, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
 };
 use crate::disks::metadata_devices::MetadataDevices;
 use crate::disks::swap::{self, Swap};
@@ -94,8 +94,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         swap_file: swap_file.as_deref(),
     };
     let aliases = keys.device_aliases.map(|a| a.0).unwrap_or_default();
-    let devices =
-        SystemDevices { sys, metadata: MetadataDevices::new(sys, context.instance), aliases: &aliases };
+    let devices = Devices { sys, metadata: MetadataDevices::new(sys, context.instance), aliases: &aliases };
     let mounts = plan_entries(&fstab, &wanted, &devices);
     if mounts.is_empty() {
         debug!(sys, "nothing to add to {FSTAB}");
@@ -160,41 +159,6 @@ fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUN
 fn has_systemd(sys: &System) -> bool {
     let booted = sys.is_dir("/run/systemd/system");
     booted || (!sys.is_live() && sys.exists("/usr/lib/systemd/systemd"))
-}
-
-/// The facts about the machine's devices.
-struct SystemDevices<'a> {
-    sys: &'a System,
-    metadata: MetadataDevices<'a>,
-    aliases: &'a BTreeMap<String, String>,
-}
-
-impl DeviceLookup for SystemDevices<'_> {
-    fn exists(&self, path: &str) -> bool {
-        self.sys.exists(path)
-    }
-
-    fn kernel_name(&self, path: &str) -> String {
-        let real = self.sys.real_path(path).unwrap_or_else(|| path.to_string());
-        real.rsplit('/').next().unwrap_or_default().to_string()
-    }
-
-    fn in_sysfs(&self, name: &str) -> bool {
-        // A partition alone is only below /sys/class, where upstream does not look: `sda1` stays unresolved there.
-        let whole = !name.is_empty() && self.sys.exists(format!("/sys/block/{name}"));
-        whole
-            || (!name.is_empty()
-                && !name.contains('/')
-                && self.sys.exists(format!("/sys/class/block/{name}")))
-    }
-
-    fn metadata_device(&self, name: &str) -> Option<String> {
-        self.metadata.path(name)
-    }
-
-    fn alias(&self, name: &str) -> Option<String> {
-        self.aliases.get(name).cloned()
-    }
 }
 
 /// Creates mount points. A failure is logged; the mount then fails too.

@@ -202,7 +202,6 @@ fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<Stri
 mod tests {
     use super::*;
     use crate::tests::sandbox::{Sandbox, yaml};
-    use distro::Distro;
 
     /// The templates of the packages.
     const CHRONY: &str = include_str!("../../../packaging/etc-cloud/templates/chrony.conf.debian.tmpl");
@@ -210,8 +209,7 @@ mod tests {
     const TIMESYNCD_FILE: &str = "/etc/systemd/timesyncd.conf.d/cloud-init.conf";
 
     fn sandbox(distro: &str, config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = Distro::named(distro).unwrap();
+        let sandbox = Sandbox::on(distro, config);
         for (name, text) in [("chrony.conf.debian", CHRONY), ("timesyncd.conf", TIMESYNCD)] {
             sandbox
                 .sys

@@ -243,9 +243,8 @@ mod tests {
     /// No program can be started.
     #[test]
     fn all_steps_run_and_the_last_failure_is_returned() {
-        let mut sandbox =
-            Sandbox::new("{package_upgrade: true, packages: [a], package_reboot_if_required: true}");
-        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        let sandbox =
+            Sandbox::on("rocky", "{package_upgrade: true, packages: [a], package_reboot_if_required: true}");
         sandbox.sys.write("/run/reboot-needed", "", WriteOptions::default()).unwrap();
         assert!(sandbox.run(&MODULE).is_err());
         let starts = [

@@ -142,8 +142,7 @@ mod tests {
     use crate::tests::sandbox::Sandbox;
 
     fn board(config: &str, raspi_config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = distro::Distro::named("raspberry-pi-os").unwrap();
+        let sandbox = Sandbox::on("raspberry-pi-os", config);
         sandbox.stub("raspi-config", raspi_config);
         sandbox.stub("rpi-usb-gadget", "");
         sandbox.stub("shutdown", "");

@@ -10,6 +10,7 @@ use system::{Error, Result, System, debug, warning};
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
+use crate::values::text_values::Hidden;
 use crate::{Context, Frequency, Module, or_warn};
 
 pub const MODULE: Module = Module::of::<Keys>("set_passwords", Frequency::Instance, run).repeatable();
@@ -75,14 +76,7 @@ impl FromNode for Entry {
 }
 
 /// Parses `user:password` lines of the deprecated form.
-#[derive(Clone, Default)]
-struct UserPasswordLines(Vec<(String, String)>);
-
-impl std::fmt::Debug for UserPasswordLines {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} passwords", self.0.len())
-    }
-}
+type UserPasswordLines = Hidden<Vec<(String, String)>>;
 
 impl FromNode for UserPasswordLines {
     const SCHEMA: &'static [Type] = &[STR, list(&[STR.format(Format::Pair)]).min(1)];
@@ -106,7 +100,7 @@ impl FromNode for UserPasswordLines {
                 }
             }
         }
-        Some(UserPasswordLines(lines))
+        Some(Hidden(lines))
     }
 }
 

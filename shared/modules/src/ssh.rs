@@ -11,7 +11,7 @@ use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{SingleLine, SshKeys};
 use crate::accounts::users::Accounts;
-use crate::values::text_values::text_types;
+use crate::values::text_values::{Hidden, text_types};
 use crate::{Context, Frequency, Module, ModuleFlag, StartAhead, or_debug, or_warn};
 
 /// The module, for the runner.
@@ -70,14 +70,7 @@ enum HostKeyFile {
 }
 
 /// The configured host keys: type, part and text, in the order of the configuration.
-#[derive(Clone, Default)]
-struct HostKeys(Vec<(&'static str, HostKeyFile, String)>);
-
-impl std::fmt::Debug for HostKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} host keys", self.0.len())
-    }
-}
+type HostKeys = Hidden<Vec<(&'static str, HostKeyFile, String)>>;
 
 impl FromNode for HostKeys {
     const SCHEMA: &'static [Type] = &[map_of(&key("<type>", &[STR]).format(Format::HostKey).doc("The text of a host key's file: `ed25519_private`, `ed25519_public`, `ed25519_certificate`, and the same of `ecdsa` and `rsa`."))];
@@ -95,7 +88,7 @@ impl FromNode for HostKeys {
             };
             Some((kind, part, String::read(value, reader)?))
         });
-        Some(HostKeys(keys.into_iter().flatten().collect()))
+        Some(Hidden(keys.into_iter().flatten().collect()))
     }
 }
 

@@ -36,14 +36,12 @@ fn run(context: &Context<'_>) -> Result<()> {
 mod tests {
     use super::MODULE;
     use crate::tests::sandbox::{Sandbox, yaml};
-    use distro::Distro;
     use system::WriteOptions;
 
     const ZONE: &str = "/usr/share/zoneinfo/Europe/Berlin";
 
     fn sandbox(distro: &str, config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = Distro::named(distro).unwrap();
+        let sandbox = Sandbox::on(distro, config);
         sandbox.sys.write(ZONE, "TZif2", WriteOptions::default()).unwrap();
         sandbox
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use system::{Command, Error, Result, WriteOptions, debug, error, warning};
 
 use crate::packages::package_sources;
+use crate::values::text_values::Hidden;
 use crate::{Context, Frequency, Module, last_failure};
 
 pub const MODULE: Module = Module {
@@ -69,36 +70,22 @@ impl FromNode for Features {
 }
 
 /// The token, which is never shown.
-#[derive(Clone)]
-struct Token(Option<String>);
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "…" } else { "None" })
-    }
-}
+type Token = Hidden<Option<String>>;
 
 impl FromNode for Token {
     const SCHEMA: &'static [Type] = &[STR];
-    const ABSENT: Option<fn() -> Self> = Some(|| Self(None));
+    const ABSENT: Option<fn() -> Self> = Some(|| Hidden(None));
     fn read(node: &Node, reader: &mut Reader) -> Option<Token> {
         let text = String::read(node, reader)?;
         if text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return reader.type_error(node, "a token");
         }
-        Some(Token(Some(text).filter(|t| !t.is_empty())))
+        Some(Hidden(Some(text).filter(|t| !t.is_empty())))
     }
 }
 
 /// Returns the settings sorted by name. URLs may contain passwords.
-#[derive(Clone, Default)]
-struct Settings(Vec<(String, Option<String>)>);
-
-impl std::fmt::Debug for Settings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
-    }
-}
+type Settings = Hidden<Vec<(String, Option<String>)>>;
 
 impl FromNode for Settings {
     const SCHEMA: &'static [Type] = &[map(&[
@@ -129,7 +116,7 @@ impl FromNode for Settings {
         });
         let mut settings: Vec<_> = settings.into_iter().flatten().collect();
         sort::sort(&mut settings);
-        Some(Settings(settings))
+        Some(Hidden(settings))
     }
 }
 
@@ -303,7 +290,6 @@ fn enable(context: &Context<'_>, services: &[String]) -> Result<()> {
 mod tests {
     use super::MODULE;
     use crate::tests::sandbox::Sandbox;
-    use distro::Distro;
 
     /// The program `pro` on a machine that can, or cannot, be attached without a token.
     fn pro(auto: bool, rest: &str) -> String {
@@ -313,8 +299,7 @@ mod tests {
     }
 
     fn sandbox(config: &str, pro: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = Distro::named("ubuntu").unwrap();
+        let sandbox = Sandbox::on("ubuntu", config);
         sandbox.stub("pro", pro);
         sandbox
     }

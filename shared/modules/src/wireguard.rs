@@ -123,11 +123,9 @@ fn kernel_version(sys: &System) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
-    use distro::Distro;
 
     fn sandbox(config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = Distro::named("ubuntu").unwrap();
+        let sandbox = Sandbox::on("ubuntu", config);
         sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
         for program in ["systemctl", "modprobe", "apt-get"] {
             sandbox.stub(program, "");

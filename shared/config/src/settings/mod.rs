@@ -130,15 +130,7 @@ impl Settings {
 
     /// Loads the settings as [`Settings::load`] does, from files that are already parsed.
     pub fn load_with_parsed(sys: &System, sources: &Sources, parsed_files: Vec<ParsedFile>) -> Settings {
-        let mut loader = Loader {
-            sys,
-            render: sources.render,
-            parsed_files,
-            layers: Vec::new(),
-            findings: Findings::default(),
-            root_only: Vec::new(),
-            has_templates: false,
-        };
+        let mut loader = Loader { sys, render: sources.render, parsed_files, settings: Settings::default() };
         loader.add(LayerKind::BuiltIn, "built in", builtin::config());
         loader.cloud_cfg();
         loader.file(LayerKind::Runtime, &format!("{}/cloud.cfg", sources.run_dir));
@@ -160,8 +152,9 @@ impl Settings {
         for file in sources.files.iter().rev() {
             loader.file(LayerKind::File, file);
         }
-        let Loader { layers, findings, root_only, has_templates, .. } = loader;
-        Settings { findings, root_only, has_templates, ..Settings::default() }.with_layers(layers)
+        let mut settings = loader.settings;
+        let layers = std::mem::take(&mut settings.layers);
+        settings.with_layers(layers)
     }
 
     /// Merges other layers, in ascending order of precedence; existing findings are kept.
@@ -196,26 +189,23 @@ struct Loader<'a> {
     sys: &'a System,
     render: Option<Render<'a>>,
     parsed_files: Vec<ParsedFile>,
-    layers: Vec<Layer>,
-    findings: Findings,
-    root_only: Vec<String>,
-    has_templates: bool,
+    settings: Settings,
 }
 
 impl Loader<'_> {
     fn add(&mut self, kind: LayerKind, name: &str, config: Node) {
-        self.layers.push(Layer { kind, name: name.to_string(), config });
+        self.settings.layers.push(Layer { kind, name: name.to_string(), config });
     }
 
     fn report_invalid(&mut self, name: &str, message: String) {
         let at = Position { source: Some(name.into()), line: 0, column: 0 };
-        self.findings.add(FindingKind::Invalid, &at, "", message);
+        self.settings.findings.add(FindingKind::Invalid, &at, "", message);
     }
 
     fn cloud_cfg(&mut self) {
         self.file(LayerKind::System, CLOUD_CFG);
         let default_dir = format!("{CLOUD_CFG}.d");
-        let main = self.layers.last().filter(|layer| layer.kind == LayerKind::System);
+        let main = self.settings.layers.last().filter(|layer| layer.kind == LayerKind::System);
         let named = main.and_then(|layer| layer.config.get("conf_d")).cloned();
         let dir = match named {
             Some(node) => match node.as_str() {
@@ -223,7 +213,7 @@ impl Loader<'_> {
                 None if node.is_falsy() => String::new(),
                 None => {
                     let message = format!("expected a directory, found {}; using the default", node.kind());
-                    self.findings.add(FindingKind::Invalid, &node.at, "conf_d", message);
+                    self.settings.findings.add(FindingKind::Invalid, &node.at, "conf_d", message);
                     default_dir
                 }
             },
@@ -256,7 +246,7 @@ impl Loader<'_> {
 
     fn report_unreadable(&mut self, path: &str, error: &system::Error) {
         if error.kind() == Some(std::io::ErrorKind::PermissionDenied) {
-            self.root_only.push(path.to_string());
+            self.settings.root_only.push(path.to_string());
         } else {
             self.report_invalid(path, format!("ignored: {error}"));
         }
@@ -266,7 +256,7 @@ impl Loader<'_> {
     fn text(&mut self, kind: LayerKind, name: &str, bytes: &[u8]) {
         let template =
             std::str::from_utf8(bytes).ok().filter(|text| kind == LayerKind::System && is_template(text));
-        self.has_templates |= template.is_some();
+        self.settings.has_templates |= template.is_some();
         let rendered = template.zip(self.render).and_then(|(text, render)| render(name, text));
         // A template need not be valid YAML before it is rendered.
         let may_be_invalid = template.is_some() && self.render.is_some() && rendered.is_none();
@@ -278,18 +268,21 @@ impl Loader<'_> {
         };
         match parsed {
             Ok(parsed) => {
-                parsed.findings.into_iter().for_each(|f| self.findings.push(f));
+                parsed.findings.into_iter().for_each(|f| self.settings.findings.push(f));
                 if parsed.root.as_map().is_some_and(|map| !map.is_empty()) {
                     self.add(kind, name, parsed.root);
                 } else if !parsed.root.is_null() && parsed.root.as_map().is_none() {
                     let message = format!("ignored: expected a map of keys, found {}", parsed.root.kind());
-                    self.findings.add(FindingKind::Invalid, &parsed.root.at, "", message);
+                    self.settings.findings.add(FindingKind::Invalid, &parsed.root.at, "", message);
                 }
             }
             Err(_) if may_be_invalid => {}
-            Err(bad) => {
-                self.findings.add(FindingKind::Invalid, &bad.at, "", format!("file ignored: {}", bad.message))
-            }
+            Err(bad) => self.settings.findings.add(
+                FindingKind::Invalid,
+                &bad.at,
+                "",
+                format!("file ignored: {}", bad.message),
+            ),
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct Parsed {
     pub findings: Vec<Finding>,
 }
 
-/// An error in a YAML text, with its position.
+/// An error in a YAML text, or in a value of it, with its position.
 #[derive(Debug, Clone)]
 pub struct YamlError {
     /// The position of the problem.

@@ -5,8 +5,7 @@ use crate::tests::sandbox::Sandbox;
 
 /// Creates a sandbox whose ansible-pull reports `version`.
 fn machine(config: &str, version: &str) -> Sandbox {
-    let mut sandbox = Sandbox::new(&format!("ansible: {config}"));
-    sandbox.distro = distro::Distro::named("rocky").unwrap();
+    let sandbox = Sandbox::on("rocky", &format!("ansible: {config}"));
     for program in ["ansible", "ansible-galaxy", "ansible-playbook", "git", "dnf"] {
         sandbox.stub(program, "");
     }

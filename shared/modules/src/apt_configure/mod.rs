@@ -88,10 +88,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             Err(error) => part(Err(error)),
         }
     }
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new(failures.join("; "))),
-    }
+    if failures.is_empty() { Ok(()) } else { Err(Error::new(failures.join("; "))) }
 }
 
 /// Returns the settings, the invalid keys, and whether apt is configured.

@@ -53,9 +53,8 @@ fn disable_lines(text: &str, suites: &[String]) -> String {
     let is_disabled = |line: &str| {
         !line.starts_with('#') && suite_of_line(line).is_some_and(|suite| suites.iter().any(|s| s == suite))
     };
-    let lines = text.split_inclusive('\n').map(|line| match is_disabled(line) {
-        true => format!("# suite disabled by cloud-init: {line}"),
-        false => line.to_string(),
+    let lines = text.split_inclusive('\n').map(|line| {
+        if is_disabled(line) { format!("# suite disabled by cloud-init: {line}") } else { line.to_string() }
     });
     lines.collect()
 }

@@ -1,39 +1,53 @@
-//! The content of fstab(5): device names as users write them are resolved, and lines are planned. Pure; `mounts`
+//! The content of fstab(5): device names as users write them are resolved, and lines are planned. `mounts`
 //! applies the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use system::System;
+
+use crate::disks::metadata_devices::MetadataDevices;
 
 /// The mark of this program's lines, by which the next instance finds them.
 const CLOUDCONFIG_OPTION: &str = "comment=cloudconfig";
 pub const FIELD_COUNT: usize = 6;
 
-/// Access to the facts about devices that a plan needs.
-pub trait DeviceLookup {
-    /// Returns whether a device path exists.
-    fn exists(&self, path: &str) -> bool;
+/// The facts about the machine's devices.
+pub struct Devices<'a> {
+    pub sys: &'a System,
+    pub metadata: MetadataDevices<'a>,
+    /// `device_aliases` of the configuration.
+    pub aliases: &'a BTreeMap<String, String>,
+}
+
+impl Devices<'_> {
     /// Returns the kernel's name of a device path (links followed): `/dev/disk/by-label/x` → `vda1`.
-    fn kernel_name(&self, path: &str) -> String;
+    fn kernel_name(&self, path: &str) -> String {
+        let real = self.sys.real_path(path).unwrap_or_else(|| path.to_string());
+        real.rsplit('/').next().unwrap_or_default().to_string()
+    }
+
     /// Returns whether the kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
-    fn in_sysfs(&self, name: &str) -> bool;
-    /// Returns the path of the cloud's device of that name: `ephemeral0`.
-    fn metadata_device(&self, name: &str) -> Option<String>;
-    /// Returns `device_aliases` of the configuration.
-    fn alias(&self, name: &str) -> Option<String>;
+    fn in_sysfs(&self, name: &str) -> bool {
+        // A partition alone is only below /sys/class, where upstream does not look: `sda1` stays unresolved there.
+        let exists = |directory: &str| self.sys.exists(format!("{directory}/{name}"));
+        !name.is_empty() && (exists("/sys/block") || (!name.contains('/') && exists("/sys/class/block")))
+    }
+
+    fn alias(&self, name: &str) -> Option<&str> {
+        self.aliases.get(name).map(String::as_str)
+    }
 }
 
 /// Returns the device of a name; `None` if it cannot be determined (a label, a UUID, a device that does not exist).
-pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> {
+pub fn resolve_device(name: &str, devices: &Devices<'_>) -> Option<String> {
     let name = if name == "ephemeral" { "ephemeral0" } else { name };
     if name.contains(':') {
         return Some(name.to_string());
     }
-    let aliased = devices.alias(name);
-    let name = aliased.as_deref().unwrap_or(name);
-    let (name, partition) = split_partition(name);
-    let disk_alias = devices.alias(name);
-    let name = disk_alias.as_deref().unwrap_or(name);
+    let (name, partition) = split_partition(devices.alias(name).unwrap_or(name));
+    let name = devices.alias(name).unwrap_or(name);
     let path = if is_metadata_name(name) {
-        devices.metadata_device(name)?
+        devices.metadata.path(name)?
     } else if is_kernel_disk_name(name) {
         format!("/dev/{name}")
     } else {
@@ -44,7 +58,7 @@ pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> 
     }
     let disk = devices.kernel_name(&path);
     let parts = ["", "p", "-part"].map(|middle| format!("{path}{middle}{}", partition.unwrap_or("1")));
-    let part = parts.into_iter().find(|p| devices.exists(p));
+    let part = parts.into_iter().find(|p| devices.sys.exists(p));
     match part {
         Some(part) => {
             let below = format!("{disk}/{}", devices.kernel_name(&part));
@@ -123,7 +137,7 @@ pub struct MountConfig<'a> {
 
 /// Returns the entries to add, in order: those of the configuration, and the defaults for devices that clouds provide
 /// unless the configuration mentions them.
-pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceLookup) -> Vec<FstabEntry> {
+pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &Devices<'_>) -> Vec<FstabEntry> {
     let have = listed_devices(fstab);
     let mut asked: Vec<FstabEntry> = Vec::new();
     // The devices that the configuration mentions, each with the number of mounts before the line that removes its own.
@@ -206,36 +220,31 @@ pub fn render_fstab(fstab: &str, mounts: &[FstabEntry], keep: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use system::WriteOptions;
+
     use super::*;
+    use crate::tests::sandbox::Sandbox;
 
-    struct FakeDevices;
-
-    const BLOCK: [&str; 7] =
-        ["vda", "vda/vda1", "vdb", "nvme0n1", "nvme0n1/nvme0n1p1", "nvme0n1/nvme0n1p3", "sr0"];
-    const LINKS: [(&str, &str); 2] = [("/dev/disk/by-id/x", "vda"), ("/dev/disk/by-id/x-part1", "vda1")];
-
-    impl DeviceLookup for FakeDevices {
-        fn exists(&self, path: &str) -> bool {
-            let name = path.strip_prefix("/dev/").unwrap_or_default();
-            BLOCK.iter().any(|b| b.rsplit('/').next() == Some(name)) || LINKS.iter().any(|l| l.0 == path)
-        }
-        fn kernel_name(&self, path: &str) -> String {
-            let linked = LINKS.iter().find(|l| l.0 == path).map(|l| l.1);
-            linked.unwrap_or_else(|| path.rsplit('/').next().unwrap_or(path)).to_string()
-        }
-        fn in_sysfs(&self, name: &str) -> bool {
-            BLOCK.iter().any(|b| *b == name || b.rsplit('/').next() == Some(name))
-        }
-        fn metadata_device(&self, name: &str) -> Option<String> {
-            match name {
-                "ephemeral0" => Some("/dev/vdb".into()),
-                "swap" => Some("/dev/nvme0n1p3".into()),
-                _ => None,
+    /// A machine with disks, of which two have partitions, and with names for them.
+    fn with_devices<T>(work: impl FnOnce(&Devices<'_>) -> T) -> T {
+        let mut sandbox = Sandbox::new("{}");
+        for path in ["vda", "vda/vda1", "vdb", "nvme0n1", "nvme0n1/nvme0n1p1", "nvme0n1/nvme0n1p3", "sr0"] {
+            let name = path.rsplit('/').next().unwrap();
+            for path in [format!("/sys/block/{path}/size"), format!("/sys/class/block/{name}/size")] {
+                sandbox.sys.write(path, "1", WriteOptions::default()).unwrap();
             }
+            sandbox.sys.write(format!("/dev/{name}"), "", WriteOptions::default()).unwrap();
         }
-        fn alias(&self, name: &str) -> Option<String> {
-            (name == "data").then(|| "/dev/nvme0n1".into())
+        for (link, target) in [("x", "vda"), ("x-part1", "vda1")] {
+            sandbox.sys.link(&format!("../../{target}"), format!("/dev/disk/by-id/{link}")).unwrap();
         }
+        sandbox.instance.devices.insert("ephemeral0".into(), "vdb".into());
+        sandbox.instance.devices.insert("swap".into(), "nvme0n1p3".into());
+        work(&Devices {
+            sys: &sandbox.sys,
+            metadata: MetadataDevices::new(&sandbox.sys, &sandbox.instance),
+            aliases: &BTreeMap::from([("data".to_string(), "/dev/nvme0n1".to_string())]),
+        })
     }
 
     #[test]
@@ -264,7 +273,7 @@ mod tests {
             ("tmpfs", None),
             ("sdz9", None),
         ] {
-            assert_eq!(resolve_device(name, &FakeDevices).as_deref(), device, "{name}");
+            assert_eq!(with_devices(|d| resolve_device(name, d)).as_deref(), device, "{name}");
         }
     }
 
@@ -277,7 +286,7 @@ mod tests {
         let rows = lines(rows);
         let wanted =
             MountConfig { lines: &rows, defaults: &defaults, default_options: "built-in", swap_file };
-        render_fstab(fstab, &plan_entries(fstab, &wanted, &FakeDevices), false)
+        render_fstab(fstab, &with_devices(|devices| plan_entries(fstab, &wanted, devices)), false)
     }
     #[test]
     fn a_swap_file_has_one_line() {

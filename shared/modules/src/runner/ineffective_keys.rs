@@ -105,8 +105,7 @@ mod tests {
                 &["test.yaml:4:1: ca-certs: no effect: module ca_certs does not support openeuler"],
             ),
         ] {
-            let mut sandbox = Sandbox::new(&format!("{LISTED}{config}"));
-            sandbox.distro = distro::Distro::named(distro).unwrap();
+            let sandbox = Sandbox::on(distro, &format!("{LISTED}{config}"));
             let found = sandbox.with_context(ineffective_keys);
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, findings, "{distro}: {config}");

@@ -58,6 +58,11 @@ impl Sandbox {
         Sandbox::in_dir(TempDir::new(), config)
     }
 
+    /// Returns the same kind of machine with this distribution.
+    pub fn on(distro: &str, config: &str) -> Sandbox {
+        Sandbox { distro: Distro::named(distro).unwrap(), ..Sandbox::new(config) }
+    }
+
     /// Returns the same kind of machine with this directory as its root.
     pub fn in_dir(top: TempDir, config: &str) -> Sandbox {
         let sys = System::new(&top);

@@ -58,6 +58,16 @@ pub fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
+/// A value that may be a secret, which debug output omits.
+#[derive(Clone, Default)]
+pub struct Hidden<T>(pub T);
+
+impl<T> std::fmt::Debug for Hidden<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
 /// A map that is used as it is.
 #[derive(Debug, Clone)]
 pub struct AnyMap(pub Node);
