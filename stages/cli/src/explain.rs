@@ -62,7 +62,7 @@ fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: O
 fn text(keys: &[KeyProvenance]) -> String {
     let mut text = String::new();
     for key in keys {
-        text += &system::single_line(&key.path.join("."));
+        text += &key.path.iter().fold(String::new(), |path, key| config::join_key(&path, key));
         text += if key.exists { "\n" } else { " (not in the configuration)\n" };
         for contribution in &key.contributions {
             let place = match (contribution.at.line, contribution.at.source.as_deref()) {

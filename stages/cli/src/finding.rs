@@ -63,6 +63,11 @@ impl Finding {
     }
 }
 
+/// Text of a finding.
+pub trait Text: Into<String> {}
+
+impl<T: Into<String>> Text for T {}
+
 /// The findings so far.
 #[derive(Default)]
 pub struct Findings {
@@ -76,9 +81,9 @@ impl Findings {
     pub fn add(
         &mut self,
         severity: Severity,
-        place: impl Into<String>,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
+        place: impl Text,
+        problem: impl Text,
+        remedy: impl Text,
     ) -> &mut Finding {
         let (place, problem) = (place.into(), problem.into());
         let known = self.all.iter().position(|other| other.place == place && other.problem == problem);
@@ -89,26 +94,16 @@ impl Findings {
         &mut self.all[at]
     }
 
-    pub fn error(
-        &mut self,
-        place: impl Into<String>,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> &mut Finding {
+    pub fn error(&mut self, place: impl Text, problem: impl Text, remedy: impl Text) -> &mut Finding {
         self.add(Severity::Error, place, problem, remedy)
     }
 
-    pub fn warning(
-        &mut self,
-        place: impl Into<String>,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> &mut Finding {
+    pub fn warning(&mut self, place: impl Text, problem: impl Text, remedy: impl Text) -> &mut Finding {
         self.add(Severity::Warning, place, problem, remedy)
     }
 
     /// Adds a finding without a remedy.
-    pub fn note(&mut self, place: impl Into<String>, problem: impl Into<String>) -> &mut Finding {
+    pub fn note(&mut self, place: impl Text, problem: impl Text) -> &mut Finding {
         self.add(Severity::Note, place, problem, "")
     }
 
