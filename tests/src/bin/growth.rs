@@ -95,22 +95,22 @@ const MODULES: &[Items] = &[
 ];
 
 fn main() {
-    let mut all: Vec<(String, usize, Box<dyn Fn(usize)>)> = Vec::new();
     for (name, size, work) in CASES {
-        all.push((name.to_string(), *size, Box::new(work)));
+        process_sizes(name, *size, work);
     }
     for &(module, size, head, item) in MODULES {
         let name = format!("{module}: {}", item(1).replace('\n', " "));
-        all.push((name, size, Box::new(move |n| configure(module, head.to_string() + &lines(n, item), n))));
-    }
-    for (name, size, work) in all {
-        for size in [size, 2 * size, 4 * size] {
-            measured(&work, size);
-            println!("case: {name}");
-        }
+        process_sizes(&name, size, &|n| configure(module, head.to_string() + &lines(n, item), n));
     }
     // A call ends where the next one begins.
     measured(&|_| (), 0);
+}
+
+fn process_sizes(name: &str, size: usize, work: &dyn Fn(usize)) {
+    for size in [size, 2 * size, 4 * size] {
+        measured(work, size);
+        println!("case: {name}");
+    }
 }
 
 /// Checks a cloud-config, and runs the module that applies it on a machine with as many users, groups and the like. It
