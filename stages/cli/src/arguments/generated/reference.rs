@@ -64,6 +64,7 @@ pub fn files() -> Vec<(String, &'static str)> {
         (run("instance-data-sensitive.json"), "The instance data, for root."),
         (run("combined-cloud-config.json"), "The merged configuration, for root."),
         (run("cloud-config.origins"), "Where each value of the merged configuration comes from."),
+        (run("lost-state"), "Exists if a directory of the state was lost: SSH host keys are kept."),
         (run("network-config.json"), "The network configuration that was written. A link."),
         (
             run("measured"),
