@@ -37,7 +37,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     debug!(sys, "{text}");
 
     // Programs wait for the file, and may then switch the machine off.
-    if let Err(e) = state::confirm_ended(sys, context.layout) {
+    if let Err(e) = state::confirm_ended(sys, context.layout, true) {
         warning!(sys, "{e}");
     }
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");

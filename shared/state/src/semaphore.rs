@@ -208,17 +208,17 @@ pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
     failed
 }
 
-/// Does the same as [`confirm`] if any work ended in this boot, and flushes the semaphores as well. Called before the work is
-/// reported as done.
+/// Does the same as [`confirm`] if any work ended in this boot. At the end of the boot the semaphores are flushed as well, before the
+/// boot is reported as done.
 ///
 /// # Errors
 /// As for [`confirm`].
-pub fn confirm_ended(sys: &System, layout: &Layout) -> Result<()> {
+pub fn confirm_ended(sys: &System, layout: &Layout, is_last: bool) -> Result<()> {
     if sys.list(layout.unconfirmed())?.is_empty() {
         return Ok(());
     }
     confirm(sys, layout)?;
-    sys.flush_file_systems(&layout.cloud(""))
+    if is_last { sys.flush_file_systems(&layout.cloud("")) } else { Ok(()) }
 }
 
 /// Returns the name (as in the file's name) and frequency of all work that began and did not end.
@@ -275,7 +275,7 @@ mod tests {
         // What the disk has if the power fails now.
         let lines = || sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap().lines().count();
         assert_eq!(lines(), 2);
-        confirm_ended(&sys, &layout).unwrap();
+        confirm_ended(&sys, &layout, true).unwrap();
         // As upstream writes it.
         let text = sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap();
         assert!(text.starts_with(&format!("{}: ", std::process::id())) && lines() == 1, "{text}");

@@ -195,7 +195,7 @@ pub(crate) fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
 
 /// Confirms the work of this and earlier stages, before the status says that it is done.
 pub(crate) fn confirm(boot: &Boot) {
-    if let Err(e) = state::confirm_ended(&boot.sys, &boot.layout) {
+    if let Err(e) = state::confirm_ended(&boot.sys, &boot.layout, boot.stage == StageName::Final) {
         warning!(boot.sys, "{e}; the next boot repeats what may be lost after a power failure");
     }
 }
