@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::disks::{self, Disk};
 use crate::{
-    Boot, Case, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific,
-    write,
+    Boot, Case, Net, STAGES, Sandbox, binaries, fail, hide_secrets, instance_data, tests_dir,
+    without_program_specific, write,
 };
 
 /// The MAC address of the machine's NIC in every case.
@@ -539,7 +539,12 @@ pub(crate) fn assert_recorded(
 ) {
     let mut different = Vec::new();
     for (name, ours) in ours {
-        let theirs = std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
+        let mut theirs = std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
+        if name.starts_with("instance-data") {
+            let mut data = Value::Object(instance_data(&theirs));
+            hide_secrets(&mut data, name.contains("sensitive"));
+            theirs = format!("{data:#}\n");
+        }
         if *ours != theirs && !except.contains(&name.as_str()) {
             different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
         }

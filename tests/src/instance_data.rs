@@ -32,3 +32,29 @@ pub fn without_program_specific(value: &mut Value, too: &[&str]) {
         _ => {}
     }
 }
+
+/// Hides what upstream shows to all users and Firstlight to root only: names it in `sensitive_keys` and, unless the data is
+/// `whole`, removes the value.
+pub fn hide_secrets(upstream: &mut Value, whole: bool) {
+    let mut found = Vec::new();
+    hide_below(upstream, "", whole, &mut found);
+    if let Some(keys) = upstream.get_mut("sensitive_keys").and_then(Value::as_array_mut) {
+        keys.extend(found.into_iter().map(Value::from));
+        keys.sort_by_key(ToString::to_string);
+        keys.dedup();
+    }
+}
+
+fn hide_below(value: &mut Value, path: &str, whole: bool, found: &mut Vec<String>) {
+    for (key, child) in value.as_object_mut().into_iter().flatten() {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}/{key}") };
+        if !["random_seed", "signature"].contains(&key.as_str()) {
+            hide_below(child, &path, whole, found);
+            continue;
+        }
+        found.push(path);
+        if !whole {
+            *child = "redacted for non-root user".into();
+        }
+    }
+}

@@ -40,7 +40,7 @@ pub use check::{first_boot, later_boot, new_instance, second_boot};
 pub use cloud::{Cloud, MAC, record_path};
 pub use explain::{cloud_count, explained, install_explain};
 pub use facts::Facts;
-pub use instance_data::{instance_data, without_program_specific};
+pub use instance_data::{hide_secrets, instance_data, without_program_specific};
 pub use intact::{assert_intact, half_written};
 pub use machine::Machine;
 pub use media::{add_media_cases, assert_media_case};

@@ -223,8 +223,8 @@ impl Net {
         // The administrative state counts, not the carrier.
         let is_up = links.split(['<', '>']).nth(1).is_some_and(|f| f.split(',').any(|w| w == "UP"));
         let mtu = links.split("mtu ").nth(1).and_then(|m| m.split(' ').next()).unwrap_or_default();
-        let setting = |key: &str| self.in_machine(&["sysctl", &format!("net.ipv6.conf.{nic}.{key}")]);
-        let settings = setting("accept_ra") + &setting("autoconf");
+        let files = format!("/proc/sys/net/ipv6/conf/{nic}/* /proc/sys/net/ipv6/neigh/{nic}/*");
+        let settings = self.in_machine(&["sh", "-c", &format!("grep -s . {files} || :")]);
         // Whether the kernel still checks for duplicates depends on the time.
         let addresses =
             self.in_machine(&["ip", "-o", "address", "show", "dev", &nic]).replace(" tentative", "");

@@ -202,7 +202,9 @@ fn routers_are_solicited_for_routed_metadata() {
     let mut net = Net::new(&["fd00:1::1/64", "fe80::1/64"]);
     net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     net.metadata("routed");
-    net.dnsmasq(&["--interface=s0", "--enable-ra", "--dhcp-range=fd00:1::,ra-only,64,10m", RANGE]);
+    // The MTU of the advertisement is one of the settings that are restored.
+    let advertisement = ["--enable-ra", "--ra-param=s0,mtu:1400,10", "--dhcp-range=fd00:1::,ra-only,64,10m"];
+    net.dnsmasq(&[&["--interface=s0", RANGE], &advertisement[..]].concat());
     // As networkd configures it: the kernel ignores router advertisements.
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.accept_ra=0", "net.ipv6.conf.c0.autoconf=0"]);
     let words = ["c0", "--v6-routed", "--url", "http://[fd00:ec2::254]/who", "--deadline", "25"];

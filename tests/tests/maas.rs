@@ -73,9 +73,7 @@ fn later_boots_do_not_ask() {
     let requests = cloud.requests();
     cloud.fault("* . silent\n");
     cloud.forget_run();
-    let begun = Instant::now();
     cloud.boot(&["local", "network"]);
-    assert!(begun.elapsed() < Duration::from_secs(8), "{}", cloud.log());
     assert_eq!(cloud.id(), "maas", "{}", cloud.log());
     assert_eq!(cloud.requests(), requests);
 }

@@ -93,6 +93,17 @@ reporting: {a: {type: S}}
 cloud_init_modules: S
 "#;
 
+/// A forgotten blank makes a secret a part of a key; forgotten quotes make it an alias, an anchor or a tag.
+const MISTYPED: [&str; 4] = [
+    "#cloud-config\n{hostname: a, password:S, users: [{name: amy, plain_text_passwd:S, lock_passwd: false}],\n\
+     chpasswd: {expire: false, root:S}, rh_subscription: {username: a, password:S}, groups: [a, {b:S: c}],\n\
+     apt: {sources: {a:S: {source: 'ppa:a/b'}}}, disk_setup: {a:S: {layout: x}}, ntp: {config: {a:S: b}},\n\
+     ubuntu_pro: {config: {a:S: b}}, reporting: {a:S: {type: c}}, yum_repos: {a:S: {}}, write_files: [{path: /a, a:S: b}]}\n",
+    "#cloud-config\npassword: *S\n",
+    "#cloud-config\npassword: !S x\n",
+    "#cloud-config\na: &S x\npassword: &S x\n",
+];
+
 /// A URL with a secret in each part, at which no server answers.
 /// The second host is that of a metadata service, which only a datasource may show.
 const INCLUDED: &str =
@@ -122,6 +133,13 @@ fn valid_configuration_leaks_nothing() {
 #[test]
 fn invalid_values_leak_nothing() {
     assert_no_leaks("wrong", WRONG, WRONG);
+}
+
+#[test]
+fn mistyped_secrets_are_not_names() {
+    for text in MISTYPED {
+        assert_no_leaks("mistyped", text, text);
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ const PASSWORDS: [&str; 4] = [
 /// A network configuration with Wi-Fi and its keys; its errors are reported.
 const NETWORK: &str = r#"version: 2
 ethernets: {eth0: {dhcp4: [S], auth: {key-management: 802.1x, password: S, client-key-password: S}, unknown: S}}
+bonds: {b:S: {}, b0: {interfaces: [], parameters: {mode:S, a:S: b}}}
 wifis:
   wlan0:
     dhcp4: true

@@ -381,12 +381,10 @@ fn dmidecode_replaces_the_kernels_dmi_values() {
 #[test]
 fn broken_dmidecode_is_run_once_by_each_program() {
     for (end, word, counts) in [("exit 1", "", [1, 1, 1]), ("exec sleep 100", "timed out", [1, 2, 1])] {
-        let begun = std::time::Instant::now();
         let (cloud, programs) =
             boot_with_dmidecode(&format!("#!/bin/sh\necho x >>/run/dmidecode-calls\n{end}\n"));
         let called: Vec<usize> = programs.iter().map(|(_, calls)| calls.len()).collect();
         assert_eq!(called, counts, "{end}: {programs:?}\n{}", cloud.log());
-        assert!(begun.elapsed().as_secs() < 60, "{end}: {:?}", begun.elapsed());
         assert_eq!(cloud.id(), "none", "{end}: {}", cloud.log());
         assert_eq!(
             cloud.logged(&["[WARNING]", "dmidecode", "timed out"]),

@@ -7,6 +7,7 @@
 mod finding;
 mod ini;
 pub mod json;
+mod key_path;
 mod keys;
 mod map;
 pub mod merge;
@@ -21,6 +22,7 @@ pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean};
 pub use ini::Ini;
+pub use key_path::{join_key, looks_like_name, push_key, shown_name, unknown_key};
 pub use keys::{Alias, FromNode, Key, KeyStruct, count_fields, enum_text, join_fields};
 pub use map::Map;
 pub use node::{Node, Position, Value};

@@ -6,7 +6,7 @@
 //! and only text is appended to text; otherwise the old value is kept.
 
 use crate::yaml::YamlError;
-use crate::{FindingKind, Findings, Map, Node, Value};
+use crate::{FindingKind, Findings, Map, Node, Value, shown_name};
 
 /// A rule: one `dict(…)`, `list(…)` or `str(…)` with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,8 +237,7 @@ fn is_name(name: &str) -> bool {
 }
 
 fn unknown_merger(name: &str) -> String {
-    let name: String = name.chars().take(32).collect();
-    format!("unknown merger '{name}', expected dict, list or str")
+    format!("unknown merger '{}', expected dict, list or str", shown_name(name))
 }
 
 /// Parses the options of a merger. In the text form an option is set if its name occurs anywhere in the text, even

@@ -18,8 +18,9 @@ pub struct Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.source, self.line) {
-            (Some(source), 0) => f.write_str(source),
+        let source = self.source.as_deref().map(system::single_line);
+        match (source, self.line) {
+            (Some(source), 0) => f.write_str(&source),
             (Some(source), line) => write!(f, "{source}:{line}:{}", self.column),
             (None, 0) => f.write_str("(built in)"),
             (None, line) => write!(f, "line {line}, column {}", self.column),

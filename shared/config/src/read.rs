@@ -2,7 +2,7 @@
 //! tables of keys document, for compatibility with existing configurations.
 
 use crate::schema::{self, Deprecation, Type};
-use crate::{FindingKind, Findings, FromNode, Key, Map, Node, Value, did_you_mean};
+use crate::{FindingKind, Findings, FromNode, Key, Map, Node, Value, push_key, unknown_key};
 
 /// The current path, and the findings so far.
 #[derive(Debug, Default)]
@@ -91,10 +91,7 @@ impl Reader {
     /// Reads below a key or an index (`name` or `[3]`).
     pub fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Reader) -> T) -> T {
         let old = self.path.len();
-        if old > 0 && !name.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
+        push_key(&mut self.path, name);
         let value = read(self);
         self.path.truncate(old);
         value
@@ -146,10 +143,7 @@ impl Reader {
             if known().any(|k| k == name) {
                 continue;
             }
-            let hint = match did_you_mean(&name, known()) {
-                Some(near) => format!("unknown key; did you mean '{near}'?"),
-                None => "unknown key".to_string(),
-            };
+            let hint = unknown_key(&name, known());
             self.nested(&name, |reader| reader.add_finding(FindingKind::Unknown, key, hint));
         }
     }

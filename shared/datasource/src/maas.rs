@@ -21,6 +21,7 @@ use crate::firmware;
 use crate::media;
 use crate::service::metadata_network;
 use crate::service::retry::{Defaults, RetryPolicy};
+use crate::service::tree;
 use crate::{Datasource, INITRAMFS_LAST, IdentityCheck, Search, Stage, is_name, standard};
 
 const NAME: &str = "MAAS";
@@ -134,12 +135,7 @@ impl Service<'_> {
         let url = format!("{}/{INSTANCE_ID}", self.base);
         for attempt in 0.. {
             let timeout = self.policy.timeout.min(deadline.remaining().max(Duration::from_secs(1)));
-            let request = self
-                .policy
-                .prepare(Request::get(&url))
-                .timeout(timeout)
-                .deadline(deadline.later(Duration::from_secs(1)))
-                .limit(metadata_network::MAX_RESPONSE_SIZE);
+            let request = self.request(&url, deadline.later(Duration::from_secs(1))).timeout(timeout);
             let why = match self.signer.fetch_once(&url, &request) {
                 Ok(response) if response.status < 400 => {
                     info!(sys, "MAAS: the metadata service is at {}", system::redacted_url(&self.base));
@@ -164,17 +160,13 @@ impl Service<'_> {
 
     fn get(&mut self, path: &str, deadline: Deadline) -> Result<Option<Vec<u8>>> {
         let url = format!("{}/{path}", self.base);
-        let request = self
-            .policy
-            .prepare(Request::get(&url))
-            .deadline(deadline)
-            .limit(metadata_network::MAX_RESPONSE_SIZE);
-        let response = self.signer.fetch(&url, &request, self.policy.retries)?;
-        match response.status {
-            404 | 410 => Ok(None),
-            400.. => Err(Error::new(format!("{}: status {}", system::redacted_url(&url), response.status))),
-            _ => Ok(Some(response.body)),
-        }
+        let request = self.request(&url, deadline);
+        tree::body(self.signer.fetch(&url, &request, self.policy.retries)?, &url)
+    }
+
+    fn request(&self, url: &str, deadline: Deadline) -> Request {
+        let request = self.policy.prepare(Request::get(url));
+        request.deadline(deadline).limit(metadata_network::MAX_RESPONSE_SIZE)
     }
 }
 

@@ -96,7 +96,9 @@ fn network(sys: &System, document: &Node) -> Option<Node> {
     };
     let adapters =
         document::items(&valid, "netadp").iter().enumerate().filter(|(_, adapter)| !adapter.is_null());
-    let entries: Vec<Map> = adapters.filter_map(|(i, adapter)| interface(adapter, i, &mut reject)).collect();
+    let mut copies = v1::Copies::new();
+    let entry = |(i, adapter)| interface(adapter, i, &mut copies, &mut reject);
+    let entries: Vec<Map> = adapters.filter_map(entry).collect();
     if entries.iter().any(|entry| entry.get("subnets").is_some_and(|subnets| !subnets.is_falsy())) {
         return Some(v1::config(entries));
     }
@@ -108,7 +110,12 @@ fn network(sys: &System, document: &Node) -> Option<Node> {
 }
 
 /// Returns the entry of an adapter; `None` if its MAC is invalid.
-fn interface(adapter: &Node, index: usize, reject: &mut dyn FnMut(&str, &str)) -> Option<Map> {
+fn interface(
+    adapter: &Node,
+    index: usize,
+    copies: &mut v1::Copies,
+    reject: &mut dyn FnMut(&str, &str),
+) -> Option<Map> {
     let place = format!("netadp[{index}]");
     let mac = document::text(adapter, "macaddress").unwrap_or_default().trim().to_lowercase();
     let is_octet = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -140,6 +147,11 @@ fn interface(adapter: &Node, index: usize, reject: &mut dyn FnMut(&str, &str)) -
     let netmask = if addresses.is_empty() { None } else { of_network("netmask") };
     let gateway = if netmask.is_none() { None } else { of_network("gateway") };
     let servers: Vec<Node> = texts(network.at_path(&["dns", "nameservers"])).map(Node::from).collect();
+    let mut servers = Node::from(servers);
+    if let Err(problem) = copies.take(&servers, addresses.len()) {
+        reject(&format!("{place}.network.dns.nameservers"), problem);
+        servers = Vec::<Node>::new().into();
+    }
     let subnet = |address: &String| {
         let mut subnet = v1::map(&[("type", "static"), ("address", address), ("control", "auto")]);
         subnet.insert("netmask", netmask.as_deref()?);
@@ -271,6 +283,25 @@ mod tests {
                  "lock_passwd": false, "ssh_authorized_keys": ["ssh-rsa A"]}}})
         );
         assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn servers_are_not_copied_to_too_many_addresses() {
+        let ip = vec![r#"{"address": "192.0.2.7"}"#; 2000].join(",");
+        let servers = vec![r#""192.0.2.53""#; 2000].join(",");
+        let network = format!(r#"{{"netmask": "255.255.255.0", "dns": {{"nameservers": [{servers}]}}}}"#);
+        let adapter = format!(r#"{{"macaddress": "02:00:00:00:00:01", "ip": [{ip}], "network": {network}}}"#);
+        let (instance, warnings) =
+            parsed(&format!(r#"{{"vm": {{"_id": "5", "name": "n"}}, "netadp": [{adapter}]}}"#));
+        let network = instance.unwrap().network.unwrap().content;
+        let subnets = network["config"][0]["subnets"].as_array().unwrap();
+        assert_eq!((subnets.len(), &subnets[0]["dns_nameservers"]), (2000, &json!([])));
+        let place = "cloud.json: netadp[0].network";
+        let expected = [
+            format!("{place}.gateway: missing or empty; ignored"),
+            format!("{place}.dns.nameservers: too large for the number of addresses; ignored"),
+        ];
+        assert_eq!(warnings, expected);
     }
 
     /// Types are checked by `bad_media.rs`.

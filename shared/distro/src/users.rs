@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use system::{Command, Error, Result, System, WriteOptions, debug, info, warning};
 
@@ -222,8 +223,12 @@ pub fn locked_users(shadow: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The time limit of programs such as useradd(8), which wait for a log daemon that does not read.
+// Wait: users_groups | a program that changes accounts, each | -
+const TIMEOUT: Duration = Duration::from_secs(60);
+
 fn run(sys: &System, argv: Vec<String>) -> Result<()> {
-    sys.run(&Command::new(argv)).map(drop)
+    sys.run(&Command::new(argv).timeout(TIMEOUT)).map(drop)
 }
 
 fn to_strings(words: &[&str]) -> Vec<String> {
@@ -405,7 +410,7 @@ impl Distro {
         let argv: &[&str] = if hashed { &["chpasswd", "-e"] } else { &["chpasswd"] };
         let command =
             Command::new(argv).stdin(input).redacted(format!("{} for {}", argv.join(" "), names.join(", ")));
-        sys.run(&command).map(drop)
+        sys.run(&command.timeout(TIMEOUT)).map(drop)
     }
 
     /// Disables password login until the password is unlocked or set.
@@ -439,7 +444,7 @@ impl Distro {
             to_strings(&["usermod", "--unlock", name])
         };
         if passwd && has_busybox_passwd(sys) {
-            let output = sys.run(&Command::new(argv).accept(&[0, 1]))?;
+            let output = sys.run(&Command::new(argv).timeout(TIMEOUT).accept(&[0, 1]))?;
             let message = String::from_utf8_lossy(&output.stderr);
             return match output.code == 0 || message.contains("already unlocked") {
                 true => Ok(()),
@@ -447,7 +452,7 @@ impl Distro {
             };
         }
         // 3 means that the password would be empty. With that status, or a message about it, the account is still locked.
-        let output = sys.run(&Command::new(argv).accept(&[0, 3]))?;
+        let output = sys.run(&Command::new(argv).timeout(TIMEOUT).accept(&[0, 3]))?;
         if output.stderr.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }

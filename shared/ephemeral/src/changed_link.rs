@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use system::{Link, Result, System, debug, info};
 
-use crate::journal::{Journal, Rollback};
+use crate::journal::{self, Journal, Rollback};
 
 /// The interval at which links and addresses are polled.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(25);
@@ -79,10 +79,17 @@ impl<'a> ChangedLink<'a> {
         ChangedLink { sys, info, journal, journal_dir: journal_dir.to_string() }
     }
 
+    /// Records the IPv6 settings of the link, which a router advertisement changes too: it is the first step, so that nothing
+    /// changes them again once they are restored.
+    pub fn record_settings(&mut self) {
+        let settings = journal::sysctls(self.sys, &self.info.name);
+        self.journal.push(self.sys, &self.journal_dir, settings);
+    }
+
     /// Sets the link up if it is down.
     pub fn set_up(&mut self) -> Result<()> {
         if !self.info.up {
-            self.journal.push(self.sys, &self.journal_dir, Rollback::Down)?;
+            self.journal.push(self.sys, &self.journal_dir, [Rollback::Down]);
             self.sys.set_link_up(&self.info.name, true)?;
         }
         Ok(())
@@ -90,10 +97,10 @@ impl<'a> ChangedLink<'a> {
 
     /// Makes one change, recorded before it is made. Returns `false` if it was made already.
     pub fn change(&mut self, rollback: Rollback, make: impl FnOnce(&System) -> Result<bool>) -> Result<bool> {
-        self.journal.push(self.sys, &self.journal_dir, rollback)?;
+        self.journal.push(self.sys, &self.journal_dir, [rollback]);
         let made = make(self.sys);
         if !matches!(made, Ok(true)) {
-            self.journal.pop(self.sys, &self.journal_dir)?;
+            self.journal.pop(self.sys, &self.journal_dir);
         }
         made
     }

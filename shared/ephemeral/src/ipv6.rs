@@ -101,7 +101,7 @@ impl PendingIpv6 {
 
 fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<PendingIpv6> {
     let name = link.info.name.clone();
-    match journal::read_sysctl(link.sys, &name, "disable_ipv6").as_deref() {
+    match journal::read_sysctl(link.sys, &name, "conf/disable_ipv6").as_deref() {
         None => return Err(Error::new("IPv6 is not available")),
         Some("1") => {
             let message = format!("it is disabled on {name} (net.ipv6.conf.{name}.disable_ipv6)");
@@ -112,11 +112,10 @@ fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<PendingIpv6
     let needs_route = method == Ipv6Method::RouterAdvertisement;
     if needs_route {
         // 2: advertisements are accepted even if packets are forwarded.
-        for (key, value) in [("accept_ra", "2"), ("autoconf", "1")] {
+        for (key, value) in [("conf/accept_ra", "2"), ("conf/autoconf", "1")] {
             let before = journal::read_sysctl(link.sys, &name, key).unwrap_or_default();
             if before != value && !before.is_empty() {
-                let rollback = Rollback::Sysctl(key.into(), before);
-                link.change(rollback, |sys| journal::write_sysctl(sys, &name, key, value).map(|()| true))?;
+                journal::write_sysctl(link.sys, &name, key, value)?;
             }
         }
     }

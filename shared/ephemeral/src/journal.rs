@@ -13,7 +13,7 @@ pub enum Rollback {
     Mtu(u32),
     Address(Prefix),
     Route(Prefix, Option<IpAddr>),
-    /// A kernel setting of the link, below /proc/sys/net/ipv6/conf, and its previous value.
+    /// An IPv6 setting of the link (`conf/accept_ra`, `neigh/retrans_time_ms`) and its previous value.
     Sysctl(String, String),
 }
 
@@ -38,20 +38,23 @@ impl Journal {
         format!("{dir}/{link}")
     }
 
-    /// Adds a step and writes the journal. The change may be made once this is done.
-    pub fn push(&mut self, sys: &System, dir: &str, step: Rollback) -> Result<()> {
-        self.steps.push(step);
-        self.write(sys, dir)
+    /// Adds steps and writes the journal. The changes may be made once this is done.
+    pub fn push(&mut self, sys: &System, dir: &str, steps: impl IntoIterator<Item = Rollback>) {
+        self.steps.extend(steps);
+        self.write(sys, dir);
     }
 
     /// Removes the last step, because its change was not made.
-    pub fn pop(&mut self, sys: &System, dir: &str) -> Result<()> {
+    pub fn pop(&mut self, sys: &System, dir: &str) {
         self.steps.pop();
-        self.write(sys, dir)
+        self.write(sys, dir);
     }
 
-    fn write(&self, sys: &System, dir: &str) -> Result<()> {
-        sys.write(Journal::path(dir, self.link), self.text(), WriteOptions::default()).map(drop)
+    /// Without a journal the network is still configured: only a killed process would leave it changed.
+    fn write(&self, sys: &System, dir: &str) {
+        if let Err(e) = sys.write(Journal::path(dir, self.link), self.text(), WriteOptions::default()) {
+            warning!(sys, "{e}; a killed process would leave the network of interface {} changed", self.link);
+        }
     }
 
     /// Rolls back all steps, the last one first. A failure is logged; the other steps are still rolled back.
@@ -71,7 +74,10 @@ impl Journal {
                     let route = Route { to: *to, via: *via, link: self.link, source: None, on_link: false };
                     sys.remove_route(&route).map(drop)
                 }
-                Rollback::Sysctl(key, value) => write_sysctl(sys, &name, key, value),
+                Rollback::Sysctl(key, value) if read_sysctl(sys, &name, key).as_ref() != Some(value) => {
+                    write_sysctl(sys, &name, key, value)
+                }
+                Rollback::Sysctl(..) => Ok(()),
             };
             if let Err(e) = done {
                 warning!(sys, "tearing down the ephemeral network: {e}");
@@ -120,16 +126,38 @@ impl Journal {
     }
 }
 
-/// Returns whether this program changes the setting: a journal must not lead to any other file.
+/// The kernel's directories of the settings that a router advertisement changes.
+const SYSCTL_DIRS: [&str; 2] = ["conf", "neigh"];
+
+/// Returns whether this is a setting of a link: a journal must not lead to any other file.
 fn is_known_sysctl(key: &str) -> bool {
-    ["accept_ra", "autoconf"].contains(&key)
+    key.split_once('/').is_some_and(|(dir, name)| {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        SYSCTL_DIRS.contains(&dir) && name.bytes().all(is_plain)
+    })
 }
 
 fn sysctl_path(name: &str, key: &str) -> String {
-    format!("/proc/sys/net/ipv6/conf/{name}/{key}")
+    let (dir, key) = key.split_once('/').unwrap_or_default();
+    format!("/proc/sys/net/ipv6/{dir}/{name}/{key}")
 }
 
-/// Returns a kernel setting of a link; `None` without IPv6.
+/// Returns all IPv6 settings of a link as they are now, except those that cannot be read or set.
+pub fn sysctls(sys: &System, name: &str) -> Vec<Rollback> {
+    let is_word = |value: &String| !value.is_empty() && !value.contains(char::is_whitespace);
+    let mut found = Vec::new();
+    for dir in SYSCTL_DIRS {
+        for file in sys.list(format!("/proc/sys/net/ipv6/{dir}/{name}")).unwrap_or_default() {
+            let key = format!("{dir}/{file}");
+            let is_settable = sys.mode(sysctl_path(name, &key)).is_some_and(|mode| mode & 0o200 != 0);
+            let value = read_sysctl(sys, name, &key).filter(is_word);
+            found.extend(value.filter(|_| is_settable).map(|value| Rollback::Sysctl(key, value)));
+        }
+    }
+    found
+}
+
+/// Returns an IPv6 setting of a link; `None` without IPv6.
 pub fn read_sysctl(sys: &System, name: &str, key: &str) -> Option<String> {
     sys.read_text(sysctl_path(name, key)).ok().map(|t| t.trim().to_string())
 }
@@ -199,7 +227,7 @@ mod tests {
             Rollback::Address("192.0.2.7/32".parse().unwrap()),
             Rollback::Route("10.0.0.1/32".parse().unwrap(), None),
             Rollback::Route("0.0.0.0/0".parse().unwrap(), Some("10.0.0.1".parse().unwrap())),
-            Rollback::Sysctl("accept_ra".into(), "0".into()),
+            Rollback::Sysctl("conf/accept_ra".into(), "0".into()),
         ];
         let journal = Journal { owner: (12, 345), link: 3, steps };
         assert_eq!(Journal::parse(&journal.text()), Some(journal));
@@ -213,7 +241,8 @@ mod tests {
             "process 1 2\n",
             "process 1 2\nlink x\n",
             "process 1 2\nlink 1\nroute\n",
-            "process 1 2\nlink 1\nsetting ../../../kernel/core_pattern x\n",
+            "process 1 2\nlink 1\nsetting conf/../../../kernel/core_pattern x\n",
+            "process 1 2\nlink 1\nsetting kernel/core_pattern x\n",
         ] {
             assert_eq!(Journal::parse(text), None, "{text}");
         }
@@ -224,10 +253,10 @@ mod tests {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let mut journal = Journal::new(&sys, 7);
-        journal.push(&sys, "/run/e", Rollback::Down).unwrap();
-        journal.push(&sys, "/run/e", Rollback::Mtu(9000)).unwrap();
+        journal.push(&sys, "/run/e", [Rollback::Down]);
+        journal.push(&sys, "/run/e", [Rollback::Mtu(9000)]);
         assert!(sys.read_text("/run/e/7").unwrap().ends_with("link 7\ndown\nmtu 9000\n"));
-        journal.pop(&sys, "/run/e").unwrap();
+        journal.pop(&sys, "/run/e");
         assert!(sys.read_text("/run/e/7").unwrap().ends_with("link 7\ndown\n"));
         journal.roll_back(&sys, "/run/e");
         assert!(!sys.exists("/run/e/7"));
@@ -235,6 +264,28 @@ mod tests {
         roll_back_stale(&sys, "/run/e");
         assert!(!sys.exists("/run/e/9"));
         roll_back_stale(&sys, "/run/none");
+        // A full /run must not prevent the temporary network.
+        sys.write("/run/file", "", WriteOptions::default()).unwrap();
+        journal.push(&sys, "/run/file/e", [Rollback::Down]);
+        assert_eq!(journal.steps, [Rollback::Down]);
+    }
+
+    #[test]
+    fn settings_are_recorded_unless_they_are_write_only_or_read_only() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        for (name, value, mode) in [
+            ("conf/e0/hop_limit", "64\n", 0o644),
+            ("conf/e0/mtu", "1500\n", 0o444),
+            ("conf/e0/stable_secret", "", 0o600),
+            ("conf/e1/mtu", "1400\n", 0o644),
+            ("neigh/e0/retrans_time_ms", "1000\n", 0o644),
+        ] {
+            sys.write(format!("/proc/sys/net/ipv6/{name}"), value, WriteOptions::mode(mode)).unwrap();
+        }
+        let wanted = [("conf/hop_limit", "64"), ("neigh/retrans_time_ms", "1000")]
+            .map(|(key, value)| Rollback::Sysctl(key.into(), value.into()));
+        assert_eq!(sysctls(&sys, "e0"), wanted);
     }
 
     #[test]

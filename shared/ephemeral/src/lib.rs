@@ -101,6 +101,7 @@ impl<'a> EphemeralNetwork<'a> {
             return Err(Error::new(format!("no such network interface: {}", wants.nic)));
         };
         let mut link = ChangedLink::new(sys, link, wants.journal_dir);
+        link.record_settings();
         let v4 = Ipv4::begin(wants.v4.as_ref(), &mut link);
         // Before the link is set up, because the kernel then solicits routers.
         let v6 = ipv6::begin(wants.v6, &mut link);

@@ -10,7 +10,6 @@ use crate::log::Log;
 use crate::paths::{Env, Paths, Roots};
 use crate::plan::{self, Plan};
 use crate::policy::{self, Mode};
-use crate::text::printable;
 use crate::verdict::{Enablement, Verdict};
 
 /// One line of the table.
@@ -47,10 +46,9 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     plan.remedy = remedy(&plan, &facts);
     let rows = rows(&facts, &plan);
     log.report_read_errors(&roots);
-    let text =
-        if json { render_json(&facts, &plan, &rows) } else { printable(&render_text(&facts, &plan, &rows)) };
+    let text = if json { render_json(&facts, &plan, &rows) } else { render_text(&facts, &plan, &rows) };
     // A closed pipe is not a failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().write_all(system::printable(&text).as_bytes());
     roots.abandon_hung_reads();
     ExitCode::SUCCESS
 }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use system::WriteOptions;
 
 use crate::paths::{Env, RootedPath, Roots};
-use crate::text::printable;
+use system::printable;
 
 /// The destination of the lines.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Log {
     }
 
     fn problem(&self, kind: &str, text: &str) {
-        let line = printable(&format!("{kind}: {text}"));
+        let line = printable(&format!("{kind}: {text}")).into_owned();
         if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
             let _ = writeln!(std::io::stderr(), "{line}");
         }

@@ -45,11 +45,6 @@ pub fn command_line_words(line: &str) -> impl Iterator<Item = String> + '_ {
     line.split_ascii_whitespace().map(|word| word.replace('"', ""))
 }
 
-/// Replaces control characters: text from firmware and labels is not trusted with a terminal.
-pub fn printable(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && c != '\n', "?")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,10 +67,5 @@ mod tests {
         let words = |line| command_line_words(line).collect::<Vec<_>>();
         assert_eq!(words(" a\t\"b=c;d\" e=\"f\"\ng "), ["a", "b=c;d", "e=f", "g"]);
         assert_eq!(words("a=\" b='c'"), ["a=", "b='c'"]);
-    }
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(printable("a\u{1b}[2J\0\u{9b}é\n\tb"), "a?[2J??é\n?b");
     }
 }

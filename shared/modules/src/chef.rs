@@ -176,7 +176,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     let client = match &chef.exec_arguments {
-        Some(Arguments(words)) => Command::new([CLIENT].into_iter().chain(words.iter().map(String::as_str))),
+        Some(Arguments(words)) => Command::new([CLIENT]).user_args(words),
         None => Command::new([CLIENT].into_iter().chain(CLIENT_ARGUMENTS)),
     };
     context.sys.run(&client.output(OutputMode::Inherit).timeout(context.script_timeout))?;

@@ -1,6 +1,8 @@
 //! keys_to_console: prints fingerprints and public parts of the host's keys on the console, so that users can verify the
 //! host when they connect. Upstream has a separate program for it; here the module does the work.
 
+use std::time::Duration;
+
 use encoding::{base64, sha};
 use system::{Command, Result, System, debug};
 
@@ -69,7 +71,8 @@ fn log_lines(sys: &System, lines: &str) -> String {
     }
     // With -s, logger prints what it has logged, in the form that readers of the console expect.
     let logger = Command::new(["logger", "-s", "-p", "user.info", "-t", "cloud-init"]).stdin(lines);
-    match sys.run(&logger) {
+    // Wait: keys_to_console | logger(1), if the log daemon does not read | -
+    match sys.run(&logger.timeout(Duration::from_secs(5))) {
         Ok(done) => console_lines(lines, &String::from_utf8_lossy(&done.stderr)),
         Err(e) => {
             debug!(sys, "{e}; fingerprints of host keys are not logged to syslog");
@@ -241,6 +244,16 @@ mod tests {
         // The sandbox has no logger, which is not an error.
         sandbox.run(&MODULE).unwrap();
         assert!(sandbox.logged_warnings().is_empty());
+    }
+
+    #[test]
+    fn a_log_daemon_that_does_not_read_delays_the_boot_for_seconds_only() {
+        let sandbox = Sandbox::new("{}");
+        sandbox.stub("logger", "kill -STOP $$");
+        let begun = std::time::Instant::now();
+        assert_eq!(log_lines(&sandbox.sys, "a\n"), "a\n");
+        // Without a limit of its own, five minutes.
+        assert!(begun.elapsed() < Duration::from_secs(100));
     }
 
     #[test]

@@ -98,14 +98,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     debug!(sys, "registering with Landscape");
-    let mut argv: Vec<String> = vec!["landscape-config".into(), "--silent".into()];
-    let mut redacted = argv.join(" ");
+    let mut command = Command::new(["landscape-config", "--silent"]);
     for (name, value) in settings {
-        let option = format!("--{}", name.replace('_', "-"));
-        redacted += &format!(" {option} …");
-        argv.extend([option, value]);
+        command = command.arg(format!("--{}", name.replace('_', "-"))).secret("", &value);
     }
-    sys.run(&Command::new(argv).redacted(redacted)).map(drop)
+    sys.run(&command).map(drop)
 }
 
 /// Returns the settings in the section `[client]` of the client's file.

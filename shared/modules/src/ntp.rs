@@ -2,7 +2,7 @@
 //! files and packages are changed only if that succeeded.
 
 use config::schema::{NULL, map};
-use config::{FromNode, Map, Node, Reader};
+use config::{FromNode, Map, Node, Reader, shown_name};
 use distro::{Family, NtpClient, ServiceAction};
 use system::{Error, Result, WriteOptions, debug, warning};
 
@@ -162,7 +162,7 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     .filter_map(|(key, missing)| missing.then_some(key))
     .collect();
     if !missing.is_empty() {
-        let name = &client.name;
+        let name = shown_name(&client.name);
         let list = missing.join(", ");
         return Err(Error::new(format!("unknown time client {name}; missing in ntp.config: {list}")));
     }

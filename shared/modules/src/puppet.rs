@@ -165,8 +165,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     if puppet.exec {
         let args = puppet.exec_args.map_or_else(|| vec!["--test".to_string()], |Arguments(args)| args);
-        let argv = [program.to_string(), "agent".into()].into_iter().chain(args);
-        sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(context.script_timeout))?;
+        let agent = Command::new([program, "agent"]).user_args(args);
+        sys.run(&agent.output(OutputMode::Inherit).timeout(context.script_timeout))?;
     }
     if puppet.start_service {
         manage_service(context, ServiceAction::Start, "started");

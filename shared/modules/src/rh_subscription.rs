@@ -126,27 +126,24 @@ fn manager(context: &Context<'_>, arguments: &[&str]) -> Result<String> {
 }
 
 fn register(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
-    let (login, shown) = match wanted {
-        Subscription { activation_key: Some(Line(key)), org: Some(Org(org)), .. } => (
-            [format!("--activationkey={key}"), format!("--org={org}")],
-            format!("--activationkey=… --org={org}"),
-        ),
-        Subscription { username: Some(Line(user)), password: Some(Line(password)), .. } => (
-            [format!("--username={user}"), format!("--password={password}")],
-            format!("--username={user} --password=…"),
-        ),
+    let command = Command::new(["subscription-manager", "register"]);
+    // The password is an argument, because this program does not read it from standard input.
+    let mut command = match wanted {
+        Subscription { activation_key: Some(Line(key)), org: Some(Org(org)), .. } => {
+            command.secret("--activationkey=", key).arg(format!("--org={org}"))
+        }
+        Subscription { username: Some(Line(user)), password: Some(Line(password)), .. } => {
+            command.arg(format!("--username={user}")).secret("--password=", password)
+        }
         _ => return Err(Error::new("expected activation_key and org, or username and password")),
     };
-    // The password is an argument, because this program does not read it from standard input.
-    let mut command =
-        Command::new(["subscription-manager", "register"]).arg(login[0].as_str()).arg(login[1].as_str());
     let urls = [("--baseurl", &wanted.rhsm_baseurl), ("--serverurl", &wanted.server_hostname)];
     for (option, value) in urls {
         if let Some(Line(value)) = value {
             command = command.arg(format!("{option}={value}"));
         }
     }
-    context.sys.run(&command.redacted(format!("subscription-manager register {shown}"))).map(drop)
+    context.sys.run(&command).map(drop)
 }
 
 fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {

@@ -122,12 +122,12 @@ fn run(context: &Context<'_>) -> Result<()> {
                 if !text.starts_with("snap ") {
                     warning!(sys, "snap.commands: command {} does not begin with snap", i + 1);
                 }
-                Command::new(["/bin/sh", "-c", text])
+                Command::shell(text)
             }
-            Line::Words(words) => Command::new(words),
+            Line::Words(words) => Command::new(&words[..1]).user_args(&words[1..]),
         };
         let command = command.output(OutputMode::Inherit).timeout(context.script_timeout);
-        if or_warn!(sys, sys.run(&command), "snap.commands").is_none() {
+        if or_warn!(sys, sys.run(&command), "snap.commands: command {}", i + 1).is_none() {
             failed.push((i + 1).to_string());
         }
     }
@@ -141,6 +141,19 @@ fn run(context: &Context<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
+
+    #[test]
+    fn words_of_failed_commands_are_not_shown() {
+        let sandbox =
+            Sandbox::new("snap: {commands: [snap login geheim, [login, geheim, --otp=geheim, --classic]]}");
+        sandbox.stub("snap", "test $1 = wait");
+        assert!(sandbox.run(&MODULE).is_err());
+        let shown = [sandbox.logged_warnings(), sandbox.commands()].concat().join("\n");
+        for command in ["/bin/sh -c REDACTED", "snap REDACTED REDACTED --otp=REDACTED --classic"] {
+            assert!(shown.contains(command) && !shown.contains("geheim"), "{shown}");
+        }
+        assert!(sandbox.calls().ends_with("\nsnap login geheim\nsnap login geheim --otp=geheim --classic\n"));
+    }
 
     #[test]
     fn keys_are_in_numeric_order_and_null_runs_another_program() {

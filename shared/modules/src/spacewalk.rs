@@ -53,8 +53,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     argv.extend(["--sslCACert", CERTIFICATE]);
     let mut command = Command::new(argv);
     if let Some(Word(key)) = &wanted.activation_key {
-        let redacted = format!("{} --activationkey …", command.command_line());
-        command = command.arg("--activationkey").arg(key).redacted(redacted);
+        command = command.arg("--activationkey").secret("", key);
     }
     sys.run(&command.output(OutputMode::Inherit)).map(drop)
 }

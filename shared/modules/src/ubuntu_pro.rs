@@ -3,9 +3,9 @@
 
 use config::schema::DefaultValue::Bool;
 use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
-use config::{FromNode, Node, Reader};
+use config::{FromNode, Node, Reader, join_key};
 use serde_json::{Value, json};
-use system::{Command, Error, Result, debug, error, warning};
+use system::{Command, Error, Result, WriteOptions, debug, error, warning};
 
 use crate::packages::package_sources;
 use crate::values::text_values::Hidden;
@@ -131,13 +131,17 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(pro) = context.fully_valid_key(|k: Keys| k.ubuntu_pro)? else { return Ok(()) };
     let settings = pro.config.clone().unwrap_or_default();
     for (name, _) in settings.0.iter().filter(|(name, _)| !PROXIES.contains(&name.as_str())) {
-        warning!(sys, "ubuntu_pro.config.{name}: unknown setting; passed to the client as it is");
+        warning!(
+            sys,
+            "{}: unknown setting; passed to the client as it is",
+            join_key("ubuntu_pro.config", name)
+        );
     }
     for name in names[1..].iter().filter(|name| is_set(names[0]) && is_set(name)) {
         warning!(sys, "Ignoring deprecated key {name} and preferring ubuntu_pro config");
     }
-    if let Some(service) = pro.enable.iter().chain(&pro.enable_beta).find(|s| !is_service(s)) {
-        return Err(Error::new(format!("ubuntu_pro.enable: expected names of services, found {service:?}")));
+    if !pro.enable.iter().chain(&pro.enable_beta).all(|name| is_service(name)) {
+        return Err(Error::new("ubuntu_pro.enable: expected names of services, found another string"));
     }
     if sys.which("pro").is_none() {
         package_sources::install_names(context, &["ubuntu-advantage-tools".into()])?;
@@ -166,8 +170,7 @@ fn apply_settings(context: &Context<'_>, settings: &Settings) -> Result<()> {
     let mut failed = Vec::new();
     for (name, value) in &settings.0 {
         let command = match value {
-            Some(value) => Command::new(["pro", "config", "set", &format!("{name}={value}")])
-                .redacted(format!("pro config set {name}=REDACTED")),
+            Some(value) => Command::new(["pro", "config", "set"]).secret(&format!("{name}="), value),
             None => Command::new(["pro", "config", "unset", name]),
         };
         failed.extend(sys.run(&command).err().inspect(|e| warning!(sys, "ubuntu_pro.config.{name}: {e}")));
@@ -245,12 +248,14 @@ fn attach(context: &Context<'_>, pro: &Pro) -> Result<()> {
         debug!(sys, "ubuntu_pro.enable_beta is ignored: {}", pro.enable_beta.join(", "));
     }
     let options: &[&str] = if pro.enable.is_empty() { &[] } else { &["--no-auto-enable"] };
-    let words = [&["pro", "attach"], options].concat();
-    let command = Command::new(words.iter().copied().chain([token.as_str()]))
-        .redacted(format!("{} REDACTED", words.join(" ")))
-        .timeout(TIMEOUT);
+    // Not an argument, which all users can read.
+    let file = context.layout.run("pro-attach.yaml");
+    sys.write(&file, json!({"token": token}).to_string(), WriteOptions::secret())?;
+    let words = [&["pro", "attach"], options, &["--attach-config", &file]].concat();
     // 2: already attached.
-    sys.run(&command.accept(&[0, 2]))?;
+    let attached = sys.run(&Command::new(words).timeout(TIMEOUT).accept(&[0, 2]));
+    sys.remove(&file)?;
+    attached?;
     if pro.enable.is_empty() { Ok(()) } else { enable(context, &pro.enable) }
 }
 
@@ -299,21 +304,24 @@ mod tests {
         sandbox
     }
 
+    const ATTACH: &str = "pro attach --attach-config /run/cloud-init/pro-attach.yaml\n< {\"token\":\"C1\"}\n";
     const SHOULD: &str = "pro api u.pro.attach.auto.should_auto_attach.v1\n";
 
     #[test]
     fn pro_attaches_with_a_token_where_necessary() {
         for (config, calls) in [
-            ("{token: C1}", format!("{SHOULD}pro attach C1\n")),
+            ("{token: C1}", format!("{SHOULD}{ATTACH}")),
             (
                 "{token: C1, features: {disable_auto_attach: true}, config: {http_proxy: null}}",
-                "pro config unset http_proxy\npro attach C1\n".to_string(),
+                format!("pro config unset http_proxy\n{ATTACH}"),
             ),
             ("{features: {}}", SHOULD.to_string()),
         ] {
-            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, ""));
+            let attach = "attach*) read -r line <$3; echo \"< $line\" >>/calls ;;";
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, attach));
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.calls(), calls, "{config}");
+            assert!(!sandbox.sys.exists("/run/cloud-init/pro-attach.yaml"));
         }
     }
 

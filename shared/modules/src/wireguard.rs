@@ -76,7 +76,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     for (i, probe) in wanted.readinessprobe.iter().enumerate() {
         debug!(sys, "running wireguard.readinessprobe[{i}]");
-        let command = Command::new(["/bin/sh", "-c", probe]).timeout(context.script_timeout);
+        let command = Command::shell(probe).timeout(context.script_timeout);
         let result = sys.run(&command).map_err(|e| e.context(format_args!("wireguard.readinessprobe[{i}]")));
         failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
     }

@@ -167,7 +167,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
     for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
         let key = format!("write_files[{i}]");
         let mut of_item = Reader::new();
-        let entry = of_item.nested(&key, |r| Entry::read(item, r));
+        let entry = of_item.nested("write_files", |r| r.nested(&format!("[{i}]"), |r| Entry::read(item, r)));
         let findings = of_item.into_findings();
         // Without its content or source the file would be emptied; an invalid `append` would replace it.
         let is_wrong = |name| {

@@ -146,6 +146,6 @@ mod tests {
         let sandbox = Sandbox::new("yum_repos: {a/b: {baseurl: x}}");
         sandbox.run(&MODULE).unwrap();
         assert!(!sandbox.sys.exists("/etc/yum.repos.d"));
-        assert!(sandbox.logged_warnings()[0].contains("yum_repos.a/b: expected the id"));
+        assert!(sandbox.logged_warnings()[0].contains("yum_repos.(text of 3 characters): expected the id"));
     }
 }

@@ -1,7 +1,7 @@
 //! The events at which a network configuration is applied again: the datasource's defaults, the user's `updates:` and
 //! what the datasource supports. Pure.
 
-use config::{Findings, Node};
+use config::{Findings, Node, join_key};
 
 /// The only scope.
 const SCOPE: &str = "network";
@@ -54,7 +54,7 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
         return None;
     };
     for (scope, _) in scopes.iter().filter(|(scope, _)| scope.as_str() != Some(SCOPE)) {
-        let key = format!("updates.{}", scope.scalar_text().unwrap_or_default());
+        let key = join_key("updates", &scope.scalar_text().unwrap_or_default());
         findings.unknown(&scope.at, key, "unknown scope, expected network; ignored");
     }
     let scope = scopes.get(SCOPE)?;

@@ -2,7 +2,7 @@
 //! that end in a blank, `=` or `:` are followed by values. Lists and maps are formatted as by Python, so that the
 //! configuration can be recovered from the log; possible secrets are omitted.
 
-use config::{Node, Value};
+use config::{Node, Value, looks_like_name};
 use encoding::python::put_repr;
 
 use crate::parse::is_ethernet_mac;
@@ -137,7 +137,7 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
             text.push('{');
             for (i, (key, value)) in map.iter().enumerate() {
                 text.push_str(if i > 0 { ", " } else { "" });
-                write_value(text, "", key, &|_, _| true);
+                write_value(text, "", key, &|_, name| looks_like_name(name) || is_address(name));
                 text.push_str(": ");
                 match key.as_str() {
                     Some(key) if SECRET_KEYS.contains(&key) => text.push_str("REDACTED"),
@@ -187,6 +187,7 @@ mod tests {
                 "{password: geheim, a: {auth: {password: geheim}}}",
                 "{'password': REDACTED, 'a': {'auth': REDACTED}}",
             ),
+            ("{password:hunter2: a, '10.0.0.0/8': 1}", "{REDACTED: REDACTED, '10.0.0.0/8': 1}"),
             ("", "None"),
         ] {
             assert_eq!(redacted(&config::yaml::parse("t", yaml).unwrap().root), expected);

@@ -251,7 +251,15 @@ fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
             }
         };
         match value {
-            Value::Object(map) => map.iter().for_each(|(key, child)| look(key, key.clone(), child)),
+            Value::Object(map) => {
+                // A list of tags has `{"name": "password", "value": …}`.
+                let is = |key: &str, names: &[&str]| names.iter().any(|name| key.eq_ignore_ascii_case(name));
+                let tag = map.iter().find(|(key, _)| is(key, &["name", "key"])).and_then(|(_, v)| v.as_str());
+                for (key, child) in map {
+                    let name = tag.filter(|_| is(key, &["value"])).unwrap_or(key);
+                    look(name, key.clone(), child);
+                }
+            }
             Value::Array(items) => {
                 items.iter().enumerate().for_each(|(i, child)| look("", i.to_string(), child));
             }
@@ -320,6 +328,7 @@ mod tests {
                 "vendor_data": 1,
                 "a": {"User-Data": "s", "vendor_data": {"region": "s"}, "region": "kept"},
                 "users": [{"name": "kept", "password": "s"}, ["kept", "-----BEGIN RSA PRIVATE KEY-----s"]],
+                "tags": [{"Key": "db-password", "Value": "s"}, {"Key": "role", "Value": "kept"}],
                 "10": {"a/b": {"secret": "s"}},
             },
             "v1": {"x": 3, "public_ssh_keys": ["kept"]},
@@ -331,6 +340,7 @@ mod tests {
                 "ds/10/a/b/secret",
                 "ds/a/User-Data",
                 "ds/a/vendor_data",
+                "ds/tags/0/Value",
                 "ds/users/0/password",
                 "ds/users/1/1",
                 "ds/vendor_data",
@@ -342,6 +352,6 @@ mod tests {
         }
         let text = all.to_string();
         assert!(!text.contains("\"s\"") && !text.contains("PRIVATE"), "{text}");
-        assert_eq!(text.matches("kept").count(), 4, "{text}");
+        assert_eq!(text.matches("kept").count(), 5, "{text}");
     }
 }

@@ -113,6 +113,13 @@ impl Layout {
         [self.instance("data/ssl"), self.cloud("data/ssl")]
     }
 
+    /// Returns the files of the current instance without which a boot is incomplete.
+    pub(crate) fn essential_files(&self) -> impl Iterator<Item = String> {
+        let of_instance = [CACHE, "datasource"].into_iter().chain(RAW_DATA).chain(CLOUD_CONFIGS);
+        let data = [self.instance_id(), self.stored_status(), self.stored_result()];
+        of_instance.map(|name| self.instance(name)).chain(data)
+    }
+
     /// Returns the path of the datasource cache of the instance with this ID.
     pub fn cache_of(&self, id: &str) -> String {
         join(&self.instance_dir(id), CACHE)
@@ -155,6 +162,8 @@ paths! {
     previous_instance_id = data("previous-instance-id");
     /// The ID of the instance that this boot has found.
     boot_instance_id = run(".instance-id");
+    /// The file that exists if a directory of the state was lost before this boot.
+    lost_state = run("lost-state");
     /// The description of the current instance's datasource.
     datasource = instance("datasource");
     /// The description of the datasource of the boot before.

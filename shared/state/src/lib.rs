@@ -9,6 +9,7 @@ mod instance_data;
 mod json;
 pub mod layout;
 mod network_format;
+mod obstacle;
 mod previous;
 mod previous_id;
 mod secret;
@@ -22,6 +23,7 @@ pub use instance_data::{
 pub use json::{parse as parse_json, read as read_json, to_text as json_text};
 pub use layout::Layout;
 pub use network_format::NetworkFormat;
+pub use obstacle::create_directory;
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;
 pub use semaphore::{

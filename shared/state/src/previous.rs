@@ -1,7 +1,8 @@
 //! The instance of the previous boot, and the switch to another one.
 
-use system::{Result, System, WriteGroup, WriteOptions};
+use system::{Result, System, WriteGroup, WriteOptions, warning};
 
+use crate::obstacle::{create_directory, move_aside};
 use crate::previous_id::{NO_PREVIOUS_ID, PreviousId};
 use crate::{Cached, Instance, Layout};
 
@@ -63,7 +64,14 @@ pub fn instancify(files: &mut WriteGroup<'_>, layout: &Layout, instance: &Instan
     let previous = Previous::read(sys, layout);
     let line = |text: &str| format!("{text}\n");
     // First: if a later step fails, the later stages see that the link points at another instance.
-    sys.write(layout.boot_instance_id(), line(&instance.id), WriteOptions::default())?;
+    let marker = layout.boot_instance_id();
+    if let Err(e) = sys.write(&marker, line(&instance.id), WriteOptions::default()) {
+        // The boot goes on without it, but not with the ID of another instance.
+        warning!(sys, "{e}");
+        if sys.exists(&marker) {
+            sys.remove(marker)?;
+        }
+    }
     let (directory, link) = (layout.instance_dir(&instance.id), layout.instance(""));
     if sys.is_dir(&link) && !sys.is_link(&link) {
         // A directory in the place of the link: a restored backup that followed it. Without a directory of this instance, it is
@@ -77,13 +85,16 @@ pub fn instancify(files: &mut WriteGroup<'_>, layout: &Layout, instance: &Instan
             sys.create_dir_all(layout.instances(), 0o755)?;
             sys.rename(&link, &directory)?;
         } else {
-            sys.rename(&link, format!("{link}.{}.saved", sys.clock().wall().as_secs()))?;
+            move_aside(sys, &link)?;
         }
     }
     for name in ["", "/handlers", "/scripts", "/sem"] {
-        sys.create_dir_all(format!("{directory}{name}"), 0o755)?;
+        create_directory(sys, layout, &format!("{directory}{name}"))?;
     }
     sys.link(&directory, &link)?;
+    for path in layout.essential_files().filter(|path| sys.is_dir(path) && !sys.is_link(path)) {
+        move_aside(sys, &path)?;
+    }
     let mut failed = None;
     let mut keep = |path: String, text: String, how: WriteOptions| {
         if let Err(e) = sys.write(path, text, how) {
@@ -136,5 +147,52 @@ mod tests {
         assert!(!is_new("i-2"));
         sys.remove(layout.instance_id()).unwrap();
         assert!(is_new("i-1"));
+    }
+
+    /// Records the instance i-1 on a machine that was changed, and returns the current directory, and the warnings.
+    fn recorded(change: impl Fn(&System, &Layout)) -> (Option<String>, Vec<String>, bool) {
+        let top = TempDir::new();
+        let (sys, layout) = (System::new(&top), Layout::default());
+        let instance = Instance { id: "i-1".into(), ..Instance::default() };
+        change(&sys, &layout);
+        let mut files = sys.write_group();
+        instancify(&mut files, &layout, &instance).unwrap();
+        instance.store_in(&mut files, &layout).unwrap();
+        files.finish().unwrap();
+        assert_eq!(sys.read_text(layout.instance_id()).unwrap(), "i-1\n");
+        let warnings = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        (sys.read_link(layout.instance("")).ok(), warnings, sys.exists(layout.lost_state()))
+    }
+
+    #[test]
+    fn an_instance_is_recorded_although_its_id_cannot_be_written_to_run() {
+        let (link, warnings, _) = recorded(|sys, layout| {
+            sys.write(layout.run(""), "", WriteOptions::default()).unwrap();
+        });
+        assert_eq!(
+            (link.as_deref(), warnings.len()),
+            (Some("/var/lib/cloud/instances/i-1"), 1),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn files_in_the_place_of_directories_are_moved_aside_and_the_reverse() {
+        for (name, is_lost) in [
+            ("instances/i-1", true),
+            ("instances/i-1/sem", true),
+            ("instances/i-1/handlers", true),
+            ("instances/i-1/obj.pkl", false),
+            ("instances/i-1/user-data.txt", false),
+            ("data/instance-id", false),
+        ] {
+            let (link, warnings, lost) = recorded(|sys, layout| match is_lost {
+                true => drop(sys.write(layout.cloud(name), "x", WriteOptions::default()).unwrap()),
+                false => sys.create_dir_all(layout.cloud(name), 0o755).unwrap(),
+            });
+            assert_eq!((link.as_deref(), lost), (Some("/var/lib/cloud/instances/i-1"), is_lost), "{name}");
+            let moved = format!("/{} was in the way", name.rsplit('/').next().unwrap());
+            assert!(warnings.last().is_some_and(|text| text.contains(&moved)), "{name}: {warnings:?}");
+        }
     }
 }

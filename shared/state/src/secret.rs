@@ -2,20 +2,23 @@
 
 use serde_json::Value;
 
-/// A name that ends in one of these, without separators, names a secret.
+/// The longest name in a text.
+const MAX_NAME_LENGTH: usize = 64;
+/// A name that ends in one of these, without separators, a plural's `s` and a number, names a secret.
 #[rustfmt::skip]
 const SECRET_SUFFIXES: &[&str] = &[
-    "password", "passwords", "passwd", "passphrase", "passcode", "secret", "secrets", "token", "tokens", "credential",
-    "credentials", "adminpass", "rootpass", "userpass", "apikey", "apikeys", "userdata", "vendordata", "vendordata2",
+    "password", "passwd", "passphrase", "passcode", "pwd", "adminpass", "rootpass", "userpass", "secret", "token",
+    "credential", "apikey", "psk", "otp", "bearer", "authorization", "cookie", "session", "sessionid", "signature", "seed",
+    "connectionstring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
 ];
-/// A name of several words whose last word is one of these names a secret.
-const SECRET_LAST_WORDS: &[&str] = &["pass", "pwd", "psk", "pin", "otp", "private"];
+/// A name whose last word is one of these names a secret. Longer words end in them as well (`bypass`, `spin`).
+const SECRET_WORDS: &[&str] = &["pass", "pin"];
 /// Words that make a following `key` or `keys` a secret.
 #[rustfmt::skip]
 const SECRET_KEY_KINDS: &[&str] = &[
-    "access", "account", "activation", "admin", "auth", "authentication", "authorization", "client", "consumer",
-    "decryption", "deploy", "encryption", "enrollment", "hmac", "license", "master", "preshared", "private",
-    "registration", "secret", "service", "shared", "signing", "storage", "validation", "wireguard",
+    "access", "account", "activation", "admin", "auth", "authentication", "authorization", "cert", "certificate", "client",
+    "consumer", "decryption", "deploy", "encryption", "enrollment", "hmac", "license", "master", "preshared", "private",
+    "registration", "secret", "service", "shared", "signing", "ssl", "storage", "tls", "validation", "wireguard",
 ];
 /// Words after the name of a secret that denote its encoding: the value is still secret.
 const ENCODING_WORDS: &[&str] =
@@ -46,16 +49,22 @@ fn has_secret_name(name: &str) -> bool {
 
 fn is_secret_word(words: &[String]) -> bool {
     let [before @ .., last] = words else { return false };
-    let joined = words.concat();
-    if SECRET_SUFFIXES.iter().any(|end| joined.ends_with(end)) {
+    // A private key, but not a private address.
+    if !before.is_empty() && last == "private" {
         return true;
     }
-    if !before.is_empty() && SECRET_LAST_WORDS.contains(&last.as_str()) {
+    let is_digit = |c: char| c.is_ascii_digit();
+    if SECRET_WORDS.contains(&last.trim_end_matches(is_digit)) {
+        return true;
+    }
+    let joined = words.concat();
+    let joined = joined.trim_end_matches(is_digit);
+    let singular = joined.strip_suffix('s').unwrap_or(joined);
+    if SECRET_SUFFIXES.iter().any(|end| joined.ends_with(end) || singular.ends_with(end)) {
         return true;
     }
     // `privatekey`, `private_key` and `ssh_private_keys`, but not `public_key`, `key` or `key_name`.
-    let kind = joined.strip_suffix("keys").or_else(|| joined.strip_suffix("key"));
-    kind.is_some_and(|kind| {
+    singular.strip_suffix("key").is_some_and(|kind| {
         !kind.contains("public") && SECRET_KEY_KINDS.iter().any(|private| kind.ends_with(private))
     })
 }
@@ -79,9 +88,9 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns whether text contains a private key, or a URL with a password.
+/// Returns whether text contains a private key, a URL with a password, or the assignment of a secret (`password=x`).
 fn is_secret_text(text: &str) -> bool {
-    if text.contains("PRIVATE KEY-----") {
+    if text.contains("PRIVATE KEY-----") || has_secret_assignment(text) {
         return true;
     }
     let Some((scheme, rest)) = text.trim().split_once("://") else { return false };
@@ -89,6 +98,20 @@ fn is_secret_text(text: &str) -> bool {
     let user = authority.rsplit_once('@').map(|(user, _)| user);
     scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
         && user.is_some_and(|u| u.contains(':'))
+}
+
+fn has_secret_assignment(text: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let mut parts = text.split('=').peekable();
+    while let (Some(before), Some(value)) = (parts.next(), parts.peek()) {
+        let before = before.trim_end();
+        let name = &before[before.trim_end_matches(is_name).len()..];
+        // base64 ends in `=` as well.
+        if name.len() <= MAX_NAME_LENGTH && !value.trim_start().is_empty() && has_secret_name(name) {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -105,7 +128,10 @@ mod tests {
              ssh_host_ed25519_private api_key apikey X-API-Key auth_key access_key storage_account_key \
              encryption-key registration_key activation_key wifi_psk db_pwd passphrase credentials \
              security_credential cloud-init.user-data user.vendor-data cloud-init.vendor-data2 \
-             shared_keys license_key"
+             shared_keys license_key token2 password1 pwd psk pin pin2 pass connection_string connectionStrings \
+             bearer bearerToken authorization cert_key tlsKey kubeconfig kube_config kubeconfig_b64 dockercfg \
+             .dockerconfigjson cookie cookies session session_id sessionId signature X-Amz-Signature otp totp \
+             seed random_seed"
             .split(' ')
         {
             assert!(is_secret(name, &json!("s")), "{name}");
@@ -116,6 +142,9 @@ mod tests {
             "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl",
             "http://user:word@proxy:3128/",
             " https://:token@example.com",
+            "Server=h;Password=x",
+            "a b --admin-password = x",
+            "http://h/x?X-Amz-Signature=x",
         ] {
             assert!(is_secret("x", &json!(text)), "{text}");
         }
@@ -127,8 +156,9 @@ mod tests {
             "public_keys public-keys public_ssh_keys publicKey ssh_public_key key keys key_name keyname \
              keypair ssh_keys ssh_authorized_keys host_key primary_key name hostname instance_id \
              local-hostname region token_ttl token_url secret_name password_policy \
-             password_authentication passthrough bypass compass lock_passwd_age ssh_pwauth pin pass \
-             private private_ipv4 private-ip privateIpAddress data hash value text metadata network_data \
+             password_authentication passthrough bypass compass lock_passwd_age ssh_pwauth pinned spin \
+             pinning opinion keypin keyboard session_timeout cookie_policy signature_algorithm seeded seed_dir \
+             seedfrom notary connection strings config certificate private private_ipv4 private-ip privateIpAddress data hash value text metadata network_data \
              monkey turkey hotkey tokenizer services_keymap user base64_encoded_keys sensitive_keys \
              _beta_keys"
                 .split(' ')
@@ -136,9 +166,19 @@ mod tests {
         {
             assert!(!is_secret(name, &json!("s")), "{name}");
         }
-        for text in
-            ["http://h/a@b:c", "ssh-ed25519 AAAA a@b", "user@host:path", "http://user@host/", "a://b c:d"]
-        {
+        for text in [
+            "http://h/a@b:c",
+            "ssh-ed25519 AAAA a@b",
+            "user@host:path",
+            "http://user@host/",
+            "a://b c:d",
+            "password=",
+            "password = ",
+            "token_ttl=3",
+            "console=ttyS0 ds=nocloud",
+            "cGlu=",
+            "the password is x",
+        ] {
             assert!(!is_secret("x", &json!(text)), "{text}");
         }
     }

@@ -119,22 +119,15 @@ impl System {
     /// Fails if a name is neither a number nor a user or group of the machine.
     pub fn owner(&self, text: &str) -> Result<(Option<u32>, Option<u32>)> {
         let (user, group) = text.split_once(':').unwrap_or((text, ""));
-        let leave = |s: &str| matches!(s, "" | "-1" | "none" | "None");
-        let uid = match user.trim() {
-            name if leave(name) => None,
-            name => Some(match name.parse() {
-                Ok(id) => id,
-                Err(_) => self.user(name).ok_or_else(|| Error::new(format!("no user named '{name}'")))?.uid,
-            }),
+        let id = |kind: &str, name: &str, find: &dyn Fn(&str) -> Option<u32>| match name.trim() {
+            "" | "-1" | "none" | "None" => Ok(None),
+            name => match name.parse().ok().or_else(|| find(name)) {
+                None => Err(Error::new(format!("no {kind} named '{name}'"))),
+                id => Ok(id),
+            },
         };
-        let gid = match group.trim() {
-            name if leave(name) => None,
-            name => Some(match name.parse() {
-                Ok(id) => id,
-                Err(_) => self.group(name).ok_or_else(|| Error::new(format!("no group named '{name}'")))?.gid,
-            }),
-        };
-        Ok((uid, gid))
+        let uid = id("user", user, &|name| Some(self.user(name)?.uid))?;
+        Ok((uid, id("group", group, &|name| Some(self.group(name)?.gid))?))
     }
 }
 

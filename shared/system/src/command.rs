@@ -1,12 +1,15 @@
 //! The description of a program to run: its argument vector (never a shell line, unless a user wrote one), limits and
 //! output, and its text in logs and errors. `run.rs` runs it.
 
-use std::ffi::OsString;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use encoding::python::put_repr;
 use encoding::shell;
+
+use crate::http::redact_urls;
 
 /// The default time limit. Users' scripts set a longer one.
 // Wait: everything | a program for which this page has no other limit | -
@@ -23,6 +26,37 @@ pub enum OutputMode {
     Null,
 }
 
+/// An argument. What logs and errors show of it is decided where it is added.
+#[derive(Clone)]
+struct Argument {
+    value: OsString,
+    /// The text in place of a secret value.
+    shown: Option<String>,
+}
+
+impl Argument {
+    fn plain(value: impl Into<OsString>) -> Argument {
+        Argument { value: value.into(), shown: None }
+    }
+
+    /// Returns the argument for messages: a plain one with its URLs redacted.
+    fn shown(&self) -> Cow<'_, str> {
+        match &self.shown {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(redact_urls(&self.value.to_string_lossy())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Argument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.shown().fmt(f)
+    }
+}
+
+/// The value of a secret argument in messages.
+const REDACTED: &str = "REDACTED";
+
 /// A program to run. By default it gets an empty standard input and this process's environment, its output is captured, it
 /// is killed after five minutes, and every exit code but 0 is an error.
 ///
@@ -36,7 +70,7 @@ pub enum OutputMode {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Command {
-    pub(crate) argv: Vec<OsString>,
+    argv: Vec<Argument>,
     pub(crate) env: Vec<(String, OsString)>,
     pub(crate) stdin: Vec<u8>,
     pub(crate) directory: Option<String>,
@@ -44,7 +78,7 @@ pub struct Command {
     pub(crate) output: OutputMode,
     pub(crate) accepted: Vec<i32>,
     pub(crate) read_only: bool,
-    pub(crate) redacted: Option<String>,
+    redacted: Option<String>,
     pub(crate) program: Option<String>,
     pub(crate) kill_on_exit: bool,
     pub(crate) inherit_stdin: bool,
@@ -77,7 +111,7 @@ impl Command {
         S: Into<OsString>,
     {
         Command {
-            argv: argv.into_iter().map(Into::into).collect(),
+            argv: argv.into_iter().map(Argument::plain).collect(),
             env: Vec::new(),
             stdin: Vec::new(),
             directory: None,
@@ -92,10 +126,44 @@ impl Command {
         }
     }
 
+    /// Returns the command for a line of shell that a user wrote. The line may contain a secret: it is neither shown nor an
+    /// argument, which all users can read.
+    pub fn shell(line: &str) -> Command {
+        const SCRIPT: &str = r#"line=$CLOUD_INIT_LINE; unset CLOUD_INIT_LINE; eval "$line""#;
+        Command::new(["/bin/sh", "-c", SCRIPT]).env("CLOUD_INIT_LINE", line).redacted("/bin/sh -c REDACTED")
+    }
+
     /// Appends an argument.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Command {
-        self.argv.push(arg.into());
+        self.argv.push(Argument::plain(arg));
         self
+    }
+
+    /// Appends a secret argument, for a program that accepts the secret in no other way: other users can read it while the
+    /// program runs. Only the `prefix` of the argument (`--password=`) is shown, and no standard error in errors.
+    pub fn secret(mut self, prefix: &str, value: &str) -> Command {
+        let shown = Some(format!("{prefix}{REDACTED}"));
+        self.argv.push(Argument { value: format!("{prefix}{value}").into(), shown });
+        self
+    }
+
+    /// Appends arguments that a user wrote, of which any may be a secret: only the names of long options are shown.
+    pub fn user_args<S: AsRef<str>>(self, words: impl IntoIterator<Item = S>) -> Command {
+        words.into_iter().fold(self, |command, word| match word.as_ref().split_once('=') {
+            Some((name, value)) if name.starts_with("--") => command.secret(&format!("{name}="), value),
+            None if word.as_ref().starts_with("--") => command.arg(word.as_ref()),
+            _ => command.secret("", word.as_ref()),
+        })
+    }
+
+    /// Returns the arguments as the program gets them; the first one is its name.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &OsStr> {
+        self.argv.iter().map(|argument| argument.value.as_os_str())
+    }
+
+    /// Returns whether the command has a secret, which the program may repeat.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.redacted.is_some() || self.argv.iter().any(|argument| argument.shown.is_some())
     }
 
     /// Adds an environment variable. NUL bytes, which an environment cannot contain, are removed from the value.
@@ -168,8 +236,8 @@ impl Command {
         self
     }
 
-    /// Sets the text that logs and errors show instead of the arguments, for a command line with a secret. Errors then do
-    /// not show the program's standard error either.
+    /// Sets the text that logs and errors show instead of the arguments, for a command with a secret elsewhere. Errors then
+    /// do not show the program's standard error either.
     pub fn redacted(mut self, text: impl Into<String>) -> Command {
         self.redacted = Some(text.into());
         self
@@ -183,7 +251,7 @@ impl Command {
         let mut text = String::from("[");
         for (i, word) in self.argv.iter().enumerate() {
             text.push_str(if i > 0 { ", " } else { "" });
-            put_repr(&word.to_string_lossy(), &mut text);
+            put_repr(&word.shown(), &mut text);
         }
         text + "]"
     }
@@ -200,7 +268,7 @@ impl Command {
 
     /// Returns the name of the program, or of the script that a shell runs; no other argument, as it may be a secret.
     pub(crate) fn short_name(&self) -> String {
-        let words = self.argv.iter().take(2).map(|word| word.to_string_lossy());
+        let words = self.arguments().take(2).map(OsStr::to_string_lossy);
         let words: Vec<_> = words.collect();
         let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
         match &words[..] {
@@ -217,7 +285,7 @@ impl Command {
         if let Some(redacted) = &self.redacted {
             return redacted.clone();
         }
-        let words = self.argv.iter().map(|a| shell::quote(&a.to_string_lossy()));
+        let words = self.argv.iter().map(|argument| shell::quote(&argument.shown()));
         words.collect::<Vec<_>>().join(" ")
     }
 }
@@ -252,6 +320,14 @@ mod tests {
             (
                 Command::new(["chpasswd", "-e"]).redacted("chpasswd -e for a"),
                 "chpasswd -e for a with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["a", "deb https://u:pw@h/x y", "--at=ftp://u:pw@h"]).secret("-p=", "geheim"),
+                "['a', 'deb https://h/… y', '--at=ftp://h', '-p=REDACTED'] with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["a"]).user_args(["b", "--c", "--d=geheim", "-pgeheim"]),
+                "['a', 'REDACTED', '--c', '--d=REDACTED', 'REDACTED'] with allowed return codes [0] (shell=False, capture=True)",
             ),
             (
                 Command::new(["sh", "-c", "it's", "a\\\"'b", "\n\u{1}ä", ""]).accept_all(),

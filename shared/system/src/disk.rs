@@ -72,9 +72,7 @@ impl System {
     /// # Errors
     /// Fails if the directory does not exist.
     pub fn free_space(&self, directory: &str) -> Result<u64> {
-        let (stat, _) = statvfs(&self.root().host_followed(directory))
-            .context(format_args!("getting the free space of {directory}"))?;
-        Ok(stat.f_frsize.saturating_mul(stat.f_bfree))
+        self.file_system_use(directory).map(|space| space.free)
     }
 
     /// Returns `length` bytes of a device, from `offset` on.
@@ -94,25 +92,18 @@ impl System {
     /// # Errors
     /// Fails below a root other than `/`, or if a piece cannot be written; earlier ones are written then.
     pub fn write_device(&self, path: &str, pieces: &[(u64, &[u8])]) -> Result<()> {
-        let what = format!("writing to {path}");
-        if self.record_if_dry_run(&what)? {
-            return Ok(());
-        }
-        let file = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_CLOEXEC)
-            .open(self.root().host_followed(path))
-            .context(&what)?;
-        // udev does not probe block devices that are locked (systemd's "block device locking").
-        let deadline = Deadline::after(LOCK_TIMEOUT);
-        while file.try_lock().is_err() && !deadline.is_expired() {
-            self.clock().sleep(Duration::from_millis(20));
-        }
-        for (offset, bytes) in pieces {
-            file.write_all_at(bytes, *offset).and_then(|()| file.sync_all()).context(&what)?;
-        }
-        self.record(Effect::Other { what });
-        Ok(())
+        self.change_device(format!("writing to {path}"), || {
+            let host = self.root().host_followed(path);
+            let file = OpenOptions::new().write(true).custom_flags(libc::O_CLOEXEC).open(host)?;
+            // udev does not probe block devices that are locked (systemd's "block device locking").
+            let deadline = Deadline::after(LOCK_TIMEOUT);
+            while file.try_lock().is_err() && !deadline.is_expired() {
+                self.clock().sleep(Duration::from_millis(20));
+            }
+            pieces.iter().try_for_each(|(offset, bytes)| {
+                file.write_all_at(bytes, *offset).and_then(|()| file.sync_all())
+            })
+        })
     }
 
     /// Tells the kernel the new length of a partition, mounted or not. `start` and `length` are in bytes.
@@ -120,18 +111,14 @@ impl System {
     /// # Errors
     /// Fails below a root other than `/`, or if the kernel refuses the change.
     pub fn resize_partition(&self, disk: &str, number: u32, start: u64, length: u64) -> Result<()> {
-        let what = format!("resizing partition {number} of {disk}");
-        if self.record_if_dry_run(&what)? {
-            return Ok(());
-        }
-        let file = File::open(self.root().host_followed(disk)).context(&what)?;
-        let too_large = |_| Error::new(format!("{what}: too large"));
-        let number = i32::try_from(number).map_err(too_large)?;
-        let (start, length) =
-            (i64::try_from(start).map_err(too_large)?, i64::try_from(length).map_err(too_large)?);
-        ioctl::resize_partition(&file, number, start, length).context(&what)?;
-        self.record(Effect::Other { what });
-        Ok(())
+        self.change_device(format!("resizing partition {number} of {disk}"), || {
+            let file = File::open(self.root().host_followed(disk))?;
+            let too_large = |_| io::Error::other("too large");
+            let number = i32::try_from(number).map_err(too_large)?;
+            let (start, length) =
+                (i64::try_from(start).map_err(too_large)?, i64::try_from(length).map_err(too_large)?);
+            ioctl::resize_partition(&file, number, start, length)
+        })
     }
 
     /// Grows a mounted file system to `bytes`, the size of its device. A smaller size has no effect.
@@ -139,32 +126,28 @@ impl System {
     /// # Errors
     /// Fails below a root other than `/`, or if the kernel refuses the change.
     pub fn grow_file_system(&self, point: &str, kind: GrowableFileSystem, bytes: u64) -> Result<()> {
-        let what = format!("growing the file system at {point}");
-        if self.record_if_dry_run(&what)? {
-            return Ok(());
-        }
-        let mounted = File::open(self.root().host_followed(point)).context(&what)?;
-        match kind {
-            GrowableFileSystem::Ext4 => {
-                let (_, block) = fstatfs(&mounted).context(&what)?;
-                ioctl::grow_ext4(&mounted, bytes / block.max(1))
+        self.change_device(format!("growing the file system at {point}"), || {
+            let mounted = File::open(self.root().host_followed(point))?;
+            match kind {
+                GrowableFileSystem::Ext4 => {
+                    let (_, block) = fstatfs(&mounted)?;
+                    ioctl::grow_ext4(&mounted, bytes / block.max(1))
+                }
+                GrowableFileSystem::Xfs => ioctl::grow_xfs(&mounted, bytes),
+                GrowableFileSystem::Btrfs => ioctl::grow_btrfs(&mounted),
             }
-            GrowableFileSystem::Xfs => ioctl::grow_xfs(&mounted, bytes),
-            GrowableFileSystem::Btrfs => ioctl::grow_btrfs(&mounted),
-        }
-        .context(&what)?;
-        self.record(Effect::Other { what });
-        Ok(())
+        })
     }
 
-    /// Records the change in a dry run and returns whether it is one. Fails below a root other than `/`.
-    fn record_if_dry_run(&self, what: &str) -> Result<bool> {
+    /// Makes and records a change; in a dry run it is recorded only. Fails below a root other than `/`.
+    fn change_device(&self, what: String, change: impl FnOnce() -> io::Result<()>) -> Result<()> {
         if !self.is_live() {
             return Err(Error::new(format!("{what}: only on the running machine")));
         }
-        if self.is_dry_run() {
-            self.record(Effect::Other { what: what.to_string() });
+        if !self.is_dry_run() {
+            change().context(&what)?;
         }
-        Ok(self.is_dry_run())
+        self.record(Effect::Other { what });
+        Ok(())
     }
 }

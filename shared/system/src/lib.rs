@@ -107,14 +107,15 @@ pub use http::{Exchange, KeptConnection, PendingLookup, Request, Response, redac
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};
-pub use log::{Level, Log, single_line};
+pub use log::{Level, Log, is_unprintable, printable, single_line};
 pub use mountinfo::{MountInfo, mounted_at};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};
 pub use plan_dir::PlanDir;
 pub use root::Root;
 pub use signals::{
-    BlockedSignals, block_interrupts, exec_when_interrupted, exit_code_of_signal, restore_default_sigpipe,
+    BlockedSignals, block_file_size_signal, block_interrupts, exec_when_interrupted, exit_code_of_signal,
+    restore_default_sigpipe,
 };
 pub use stream::Streams;
 pub use subreaper::{Subreaper, terminate_programs};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::communicate::communicate;
-use crate::{Deadline, Effect, Result, ResultExt, System};
+use crate::{Deadline, Effect, Result, ResultExt, System, warning};
 
 /// The destination of the output of the stage and of its programs.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) enum StageOutput {
     #[default]
     Inherited,
     /// The standard streams, and the end of a file.
-    Tee { path: String, file: File, running: Option<(Child, OwnedFd)> },
+    Tee { path: String, file: File, running: Option<(Option<Child>, OwnedFd)> },
 }
 
 impl System {
@@ -112,9 +112,13 @@ impl System {
             fcntl(&*file, FcntlArg::F_SETFD(FdFlag::empty()))?;
             let child = std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn();
             fcntl(&*file, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-            let mut child = child?;
-            let pipe = child.stdin.take().map(OwnedFd::from);
-            *running = pipe.map(|pipe| (child, pipe));
+            *running = match child {
+                Ok(mut child) => child.stdin.take().map(|pipe| (Some(child), OwnedFd::from(pipe))),
+                Err(e) => {
+                    warning!(self, "starting tee: {e}; the output of programs goes to {path} only");
+                    Some((None, file.try_clone()?.into()))
+                }
+            };
         }
         match running {
             Some((_, pipe)) => Ok(Stdio::from(pipe.try_clone()?)),
@@ -129,7 +133,7 @@ impl System {
     /// Fails if the process cannot be waited for.
     pub fn flush_output(&self) -> Result<()> {
         let StageOutput::Tee { running, .. } = &mut *self.stage_output().borrow_mut() else { return Ok(()) };
-        let Some((mut child, pipe)) = running.take() else { return Ok(()) };
+        let Some((Some(mut child), pipe)) = running.take() else { return Ok(()) };
         drop(pipe);
         // Wait: every stage | the program that gets its output (`output:`) to end | -
         let deadline = Deadline::after(Duration::from_secs(1));
@@ -139,8 +143,31 @@ impl System {
 
 #[cfg(test)]
 mod tests {
-    use crate::{System, WriteOptions};
+    use crate::{Command, OutputMode, System, WriteOptions};
     use scratch::TempDir;
+
+    #[test]
+    fn without_tee_programs_run_and_their_output_is_in_the_file() {
+        let in_child = std::env::var_os("OUTPUT_FILE");
+        let Some(path) = in_child else {
+            let top = TempDir::new();
+            let name = "output::tests::without_tee_programs_run_and_their_output_is_in_the_file";
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            let child =
+                child.args([name, "--exact"]).env("OUTPUT_FILE", top.join("log")).env("PATH", "/none");
+            assert!(child.status().unwrap().success());
+            assert_eq!(std::fs::read_to_string(top.join("log")).unwrap(), "a\nb\n");
+            return;
+        };
+        let sys = System::new("/");
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        sys.tee_into(&path.to_string_lossy(), file);
+        for word in ["a", "b"] {
+            sys.run(&Command::new(["/bin/echo", word]).output(OutputMode::Inherit)).unwrap();
+        }
+        sys.flush_output().unwrap();
+        assert_eq!(sys.log().logged_warnings().len(), 1);
+    }
 
     #[test]
     fn the_console_is_appended_to_and_its_text_is_not_recorded() {

@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use crate::communicate::{CapturedOutput, MAX_OUTPUT, communicate, kill_group};
+use crate::http::redact_urls;
 use crate::{Command, Deadline, Effect, Error, Output, OutputMode, Result, System, debug, warning};
 
 /// The directories that are searched for programs besides those of PATH.
@@ -89,8 +90,8 @@ impl System {
         self.record(Effect::Run { command: line.clone(), code: Some(output.code) });
         if !command.accepted.is_empty() && !command.accepted.contains(&output.code) {
             let mut message = format!("running {line}: exit code {}", output.code);
-            if command.redacted.is_none() {
-                message.push_str(&last_line(&output.stderr));
+            if !command.has_secret() {
+                message.push_str(&redact_urls(&last_line(&output.stderr)));
             }
             return Err(Error::new(message));
         }
@@ -114,7 +115,7 @@ impl System {
 
     /// Starts a program; `None` in a dry run that must not run it.
     fn start(&self, command: &Command, line: &str) -> Result<Option<Running>> {
-        let Some(name) = command.argv.first() else { return Err(Error::new("empty command line")) };
+        let Some(name) = command.arguments().next() else { return Err(Error::new("empty command line")) };
         let name = name.to_string_lossy();
         let Some(program) = self.which(command.program.as_deref().unwrap_or(&name)) else {
             let missing = std::io::Error::from(ErrorKind::NotFound);
@@ -143,7 +144,7 @@ impl System {
     #[allow(unsafe_code)]
     pub fn spawn_detached(&self, command: &Command) -> Result<()> {
         let line = command.command_line();
-        let Some(name) = command.argv.first() else { return Err(Error::new("empty command line")) };
+        let Some(name) = command.arguments().next() else { return Err(Error::new("empty command line")) };
         self.record(Effect::Other { what: format!("start {line}") });
         if !self.may_set_kernel() {
             return Ok(());
@@ -154,7 +155,7 @@ impl System {
         };
         debug!(self, "Starting in the background: {line}");
         let mut run = std::process::Command::new(program);
-        run.arg0(name).args(&command.argv[1..]).current_dir("/").stdin(Stdio::null());
+        run.arg0(name).args(command.arguments().skip(1)).current_dir("/").stdin(Stdio::null());
         run.envs(command.env.iter().map(|(k, v)| (k, v)));
         if std::env::var_os("PATH").is_none() {
             run.env("PATH", DEFAULT_PATH);
@@ -175,8 +176,9 @@ impl System {
             })
         };
         let mut run = std::process::Command::new(program);
-        run.arg0(&command.argv[0])
-            .args(&command.argv[1..])
+        let mut arguments = command.arguments();
+        arguments.next().map(|name| run.arg0(name));
+        run.args(arguments)
             .stdin(match (command.inherit_stdin, command.stdin.is_empty()) {
                 (true, _) => Stdio::inherit(),
                 (false, true) => Stdio::null(),

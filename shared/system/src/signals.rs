@@ -13,6 +13,13 @@ pub fn restore_default_sigpipe() {
     let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }
 
+/// Blocks SIGXFSZ, so that a write over the limit of a file's size is an error and not the end of the process. Programs that it
+/// starts do not inherit this.
+pub fn block_file_size_signal() {
+    // It cannot fail for a valid set.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
+}
+
 /// Blocks SIGINT, SIGHUP and SIGQUIT while the value exists, so that this process can clean up first. A pending signal is
 /// delivered when the value is dropped.
 #[derive(Debug)]
@@ -106,6 +113,21 @@ extern "C" fn handle_signal(signal: c_int) {
 mod tests {
     use super::*;
     use crate::{Command, System};
+
+    #[test]
+    fn a_write_over_the_limit_of_a_file_is_an_error() {
+        if std::env::var_os("HAS_LIMIT").is_some() {
+            block_file_size_signal();
+            let top = scratch::TempDir::new();
+            let written = System::new(&top).write("/f", vec![0; 1 << 20], crate::WriteOptions::default());
+            assert!(written.unwrap_err().to_string().contains("too large"));
+            return;
+        }
+        let child = "ulimit -f 8 && HAS_LIMIT=1 exec \"$0\" --exact \
+                     signals::tests::a_write_over_the_limit_of_a_file_is_an_error";
+        let child = Command::new(["sh", "-c", child, &std::env::current_exe().unwrap().to_string_lossy()]);
+        System::new("/").run(&child).unwrap();
+    }
 
     #[test]
     fn interrupts_are_blocked_here_but_not_in_children() {

@@ -109,9 +109,8 @@ fn a_slow_body_is_received() {
 #[test]
 fn hostile_servers_are_abandoned() {
     type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
-    let table: [(&str, Answer, &str); 12] = [
+    let table: [(&str, Answer, &str); 9] = [
         ("silent", |_| keep_open(), "no response in time (0.5 s)"),
-        ("closes", |_| Ok(()), "response truncated"),
         (
             "half a head",
             |s| write!(s, "{OK}X: y").and_then(|()| keep_open()),
@@ -139,22 +138,9 @@ fn hostile_servers_are_abandoned() {
         ),
         ("drip of a head", |s| endless(s, b"H", 0.2), "too slow: less than 4096 bytes per second"),
         (
-            "flood of headers",
-            |s| {
-                write!(s, "{OK}")
-                    .and_then(|()| endless(s, b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n", 0.0))
-            },
-            "response header too large",
-        ),
-        (
             "one endless header",
             |s| write!(s, "{OK}X: ").and_then(|()| endless(s, &[b'y'; 4096], 0.0)),
             "response header too large",
-        ),
-        (
-            "continues forever",
-            |s| endless(s, b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
-            "too many interim (1xx) responses",
         ),
         (
             "early hints, then silence",

@@ -59,7 +59,17 @@ fn hints_do_not_leak_secrets() {
             b"\xef\xbb\xbf#cloud-config",
             "16 bytes that begin with a byte order mark; save the file without it",
         ),
-        ("text/x-not-multipart", b"\x1f\x8b\x08", "3 bytes of gzip data that cannot be decompressed"),
+        (
+            "text/x-not-multipart",
+            b"\x1f\x8b\x08",
+            "3 bytes of gzip data that cannot be decompressed: truncated gzip data",
+        ),
+        (
+            "text/x-not-multipart",
+            &encoding::gzip::deflate(b"#!/bin/sh\n").unwrap(),
+            "30 bytes of gzip data that is compressed twice or not declared; compress it once, with the Content-Type \
+             application/gzip",
+        ),
         ("text/x-not-multipart", b"\xff\xfe", "2 bytes of binary data"),
         ("text/x-not-multipart", b"abc\n\xff", "5 bytes of binary data"),
         (

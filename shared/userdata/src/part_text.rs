@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use encoding::gzip::GzipError;
+
 use crate::detect;
 
 /// Returns a safe file name: one path component of ASCII letters, digits and `-_.()`, at most 255 bytes.
@@ -14,9 +16,7 @@ pub fn file_name(given: &str) -> String {
 
 /// Returns a word from user-data for a log line or a comment: on one line, at most 100 characters.
 pub fn sanitized(word: &str) -> String {
-    // Includes the line breaks of YAML.
-    let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    word.chars().map(|c| if is_break(c) { '?' } else { c }).take(100).collect()
+    system::single_line(word).chars().take(100).collect()
 }
 
 /// Converts CRLF to LF if the first line ends in CRLF: the kernel would take the CR as part of the interpreter's name.
@@ -79,7 +79,14 @@ pub fn hint(content_type: &str, payload: &[u8]) -> String {
         return format!("{size} bytes that begin with a byte order mark; save the file without it");
     }
     if encoding::gzip::is_gzip(payload) {
-        return format!("{size} bytes of gzip data that cannot be decompressed");
+        let why = match encoding::gzip::inflate(payload, 1 << 20) {
+            Ok(_) | Err(GzipError::TooLarge(_)) => {
+                "that is compressed twice or not declared; compress it once, with the Content-Type application/gzip"
+                    .to_string()
+            }
+            Err(e) => format!("that cannot be decompressed: {e}"),
+        };
+        return format!("{size} bytes of gzip data {why}");
     }
     if let Some(found) = detect::detect(payload).filter(|found| detect::is_handled(found)) {
         return format!(
@@ -88,8 +95,8 @@ pub fn hint(content_type: &str, payload: &[u8]) -> String {
     }
     let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
     match std::str::from_utf8(line) {
-        Ok(line) if line.starts_with('#') && line.len() <= 40 => {
-            format!("unknown header '{}'", sanitized(line))
+        Ok(line) if line.strip_prefix('#').is_some_and(config::looks_like_name) => {
+            format!("unknown header '{line}'")
         }
         Ok(_) if std::str::from_utf8(payload).is_ok() => {
             format!(

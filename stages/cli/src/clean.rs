@@ -56,7 +56,7 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Clean) -> Result<()> {
             heading = &cause.step;
             println!("{heading}");
         }
-        println!("  {}", line(effect));
+        println!("  {}", system::single_line(&line(effect)));
     }
     if effects.is_empty() {
         println!("nothing would be removed");

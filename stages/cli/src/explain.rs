@@ -62,7 +62,7 @@ fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: O
 fn text(keys: &[KeyProvenance]) -> String {
     let mut text = String::new();
     for key in keys {
-        text += &key.path.join(".");
+        text += &key.path.iter().fold(String::new(), |path, key| config::join_key(&path, key));
         text += if key.exists { "\n" } else { " (not in the configuration)\n" };
         for contribution in &key.contributions {
             let place = match (contribution.at.line, contribution.at.source.as_deref()) {
@@ -75,6 +75,7 @@ fn text(keys: &[KeyProvenance]) -> String {
                 Some(n) => format!(": {n} items"),
                 None => String::new(),
             };
+            let place = system::single_line(&place);
             text += &format!("    {:<9} {place}{items}\n", contribution.result.as_str());
         }
     }

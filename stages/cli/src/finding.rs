@@ -1,7 +1,7 @@
 //! The findings of `doctor` and `state check`: the place, the problem, and what to do about it.
 
 use serde_json::{Value, json};
-use system::Result;
+use system::{Result, single_line};
 
 use crate::state_files::Repair;
 
@@ -54,13 +54,19 @@ impl Finding {
     }
 
     pub fn text(&self) -> String {
-        let mut text = format!("{:<8} {}: {}\n", self.severity.as_str(), self.place, self.problem);
+        let (place, problem) = (single_line(&self.place), single_line(&self.problem));
+        let mut text = format!("{:<8} {place}: {problem}\n", self.severity.as_str());
         if !self.remedy.is_empty() {
-            text += &format!("{:<8} -> {}\n", "", self.remedy);
+            text += &format!("{:<8} -> {}\n", "", single_line(&self.remedy));
         }
-        printable(&text)
+        text
     }
 }
+
+/// Text of a finding.
+pub trait Text: Into<String> {}
+
+impl<T: Into<String>> Text for T {}
 
 /// The findings so far.
 #[derive(Default)]
@@ -75,9 +81,9 @@ impl Findings {
     pub fn add(
         &mut self,
         severity: Severity,
-        place: impl Into<String>,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
+        place: impl Text,
+        problem: impl Text,
+        remedy: impl Text,
     ) -> &mut Finding {
         let (place, problem) = (place.into(), problem.into());
         let known = self.all.iter().position(|other| other.place == place && other.problem == problem);
@@ -88,26 +94,16 @@ impl Findings {
         &mut self.all[at]
     }
 
-    pub fn error(
-        &mut self,
-        place: impl Into<String>,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> &mut Finding {
+    pub fn error(&mut self, place: impl Text, problem: impl Text, remedy: impl Text) -> &mut Finding {
         self.add(Severity::Error, place, problem, remedy)
     }
 
-    pub fn warning(
-        &mut self,
-        place: impl Into<String>,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> &mut Finding {
+    pub fn warning(&mut self, place: impl Text, problem: impl Text, remedy: impl Text) -> &mut Finding {
         self.add(Severity::Warning, place, problem, remedy)
     }
 
     /// Adds a finding without a remedy.
-    pub fn note(&mut self, place: impl Into<String>, problem: impl Into<String>) -> &mut Finding {
+    pub fn note(&mut self, place: impl Text, problem: impl Text) -> &mut Finding {
         self.add(Severity::Note, place, problem, "")
     }
 
@@ -120,9 +116,4 @@ impl Findings {
     pub fn has_problem(&self) -> bool {
         self.all.iter().any(Finding::is_problem)
     }
-}
-
-/// Replaces control characters, which files of a broken machine may contain, except for line breaks.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

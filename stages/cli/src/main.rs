@@ -1,6 +1,9 @@
 //! The commands of an operator: `cloud-init`, and by their names `cloud-id` and `cloud-init-per`. Stages are separate
 //! programs, which this one starts.
 
+#[macro_use]
+mod terminal;
+
 mod analyze;
 mod ancestors;
 mod arguments;
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         return per::run(&words);
     }
     system::restore_default_sigpipe();
+    system::block_file_size_signal();
     match arguments::parse(&called, words) {
         Parsed::Run { global, command, warnings } => {
             for warning in warnings {

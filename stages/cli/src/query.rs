@@ -29,7 +29,7 @@ fn query(machine: &Machine, args: &Query, varname: Option<&String>) -> Result<Ex
     let value = varname.map_or(Ok(&data), |path| lookup(&data, path))?;
     if !args.list_keys {
         match &value.value {
-            Value::Str(text) => println!("{text}"),
+            Value::Str(text) => std::println!("{text}"),
             _ => print!("{}", config::json::to_text(value, 1)),
         }
         return Ok(ExitCode::SUCCESS);
@@ -41,7 +41,7 @@ fn query(machine: &Machine, args: &Query, varname: Option<&String>) -> Result<Ex
     let mut keys: Vec<&str> = map.iter().filter_map(|(key, _)| key.as_str()).collect();
     sort::sort(&mut keys);
     for key in keys {
-        println!("{key}");
+        println!("{}", system::single_line(key));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,7 +75,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> Result<ExitCode, St
     if rendered.text.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
-    println!("{}", rendered.text);
+    std::println!("{}", rendered.text);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -158,6 +158,10 @@ fn redacted_archive_has_no_secrets() {
         stderr.contains("collected /etc/cloud/cloud.cfg\n") && !stderr.contains("\nWARNING:\n"),
         "{stderr}"
     );
+    assert!(
+        stderr.ends_with("what scripts of user-data printed. Review it before you share it.\n"),
+        "{stderr}"
+    );
     let found = unpack(&out, "x.tgz");
     let secret: Vec<_> =
         found.iter().filter(|(_, content)| content.contains(SECRET)).map(|(path, _)| path).collect();
@@ -165,6 +169,16 @@ fn redacted_archive_has_no_secrets() {
     assert_eq!(secret, ["var/log/cloud-init.log", "var/log/out.log"]);
     assert!(!found.contains_key("dmesg.txt") && !found.contains_key("autoinstall.yaml"));
     assert!(found.contains_key("journal.txt") && found.contains_key("run/cloud-init/status.json"));
+}
+
+#[test]
+fn names_of_files_do_not_reach_the_terminal_unescaped() {
+    let (machine, out) = (machine(), Machine::new());
+    machine.put("var/lib/cloud/seed/a\nWrote b\u{1b}]0;c\u{7}\u{9b}\u{202e}", "");
+    let (code, _, stderr) = collect(&machine, &out, &["-v"]);
+    assert_eq!(code, 0, "{stderr}");
+    let name = "collected /var/lib/cloud/seed/a\\nWrote b\\u{1b}]0;c\\u{7}\\u{9b}\\u{202e}\n";
+    assert!(stderr.contains(name), "{stderr}");
 }
 
 #[test]

@@ -114,9 +114,11 @@ pub(crate) fn run_mode(boot: &Boot, found: &FoundInstance) -> RunMode {
     if is_unconsumed(boot, found) { RunMode::WithoutUserData } else { RunMode::Full }
 }
 
-/// Keeps the host keys that an earlier boot without user-data generated: they belong to this instance.
-pub(crate) fn preserve_own_host_keys(boot: &mut Boot) {
-    if boot.sys.exists(boot.layout.instance(KEEP_HOST_KEYS))
+/// Keeps the host keys that an earlier boot of this instance generated: one without user-data, or before the state was lost.
+pub(crate) fn preserve_own_host_keys(boot: &mut Boot, mode: RunMode) {
+    let without_user_data =
+        mode == RunMode::WithoutUserData && boot.sys.exists(boot.layout.instance(KEEP_HOST_KEYS));
+    if (without_user_data || boot.sys.exists(boot.layout.lost_state()))
         && let Some(map) = boot.settings.merged.as_map_mut()
     {
         map.insert("ssh_deletekeys", Node::from(false));

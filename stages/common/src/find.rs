@@ -33,11 +33,8 @@ pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, 
                     Some(Candidate { is_confirmed: true, ..Candidate::unconfirmed(*instance) })
                 }
                 IdentityCheck::Same if must_refresh(boot, &instance) => {
-                    debug!(
-                        boot.sys,
-                        "still instance {}; refreshing its network configuration (event `boot` is enabled)",
-                        instance.id
-                    );
+                    let refresh = "refreshing its network configuration (event `boot` is enabled)";
+                    debug!(boot.sys, "still instance {}; {refresh}", instance.id);
                     Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
                 }
                 IdentityCheck::Same => {
@@ -142,10 +139,8 @@ fn search_datasources(
             && candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
         let is_other = candidate.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
         if is_other {
-            info!(
-                boot.sys,
-                "the metadata belongs to instance {}; ignored, as manual_cache_clean is set", instance.id
-            );
+            let ignored = "ignored, as manual_cache_clean is set";
+            info!(boot.sys, "the metadata belongs to instance {}; {ignored}", instance.id);
         }
         if !is_worse && !is_other {
             if instance.datasource == "None" {
@@ -181,26 +176,19 @@ fn search_datasources(
         return Err(NotFound { expected, failures: Vec::new() });
     }
     let why = why.unwrap_or_else(|| "its datasource was not found".into());
-    if is_known_machine {
+    let (id, description) = (&instance.id, &instance.description);
+    let check = if is_known_machine {
+        let reason = "as the firmware's identity (DMI) has not changed";
+        warning!(boot.sys, "using the cached instance {id} ({description}), {reason}: {why}");
+        "the firmware's identity has not changed; keeping the cached instance"
+    } else {
         warning!(
             boot.sys,
-            "using the cached instance {} ({}), as the firmware's identity (DMI) has not changed: {why}",
-            instance.id,
-            instance.description
+            "could not verify instance {id} ({description}): {why}; keeping the cached instance"
         );
-        record.set_extra(
-            "instance_check",
-            "the firmware's identity has not changed; keeping the cached instance",
-        );
-        return Ok(FoundInstance::cached(instance));
-    }
-    warning!(
-        boot.sys,
-        "could not verify instance {} ({}): {why}; keeping the cached instance",
-        instance.id,
-        instance.description
-    );
-    record.set_extra("instance_check", "could not verify the instance; keeping the cached instance");
+        "could not verify the instance; keeping the cached instance"
+    };
+    record.set_extra("instance_check", check);
     Ok(FoundInstance::cached(instance))
 }
 
@@ -241,13 +229,8 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
     let instance = &found.instance;
     record.set_datasource(&instance.description);
     boot.sys.set_cause("instance", "");
-    debug!(
-        boot.sys,
-        "[{}] init will now be targeting instance id: {}. new={}",
-        boot.mode_name(),
-        instance.id,
-        if found.is_new { "True" } else { "False" }
-    );
+    let (mode, is_new) = (boot.mode_name(), if found.is_new { "True" } else { "False" });
+    debug!(boot.sys, "[{mode}] init will now be targeting instance id: {}. new={is_new}", instance.id);
     if found.is_cached && is_activated(boot, record, instance) {
         return record.configure_stored_reporting(boot, instance);
     }
@@ -261,14 +244,15 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
             .and_then(|_| instance.store_in(&mut files, &boot.layout));
         // Files that were written are kept, also after an error.
         files.finish().and(recorded)?;
-        if !found.is_cached {
-            userdata::forget_includes(&boot.sys, &boot.user_data_dirs())?;
-        }
-        boot.write_instance_data(instance)?;
+        let forgotten = match found.is_cached {
+            true => Ok(()),
+            false => userdata::forget_includes(&boot.sys, &boot.user_data_dirs()),
+        };
+        let written = boot.write_instance_data(instance);
         if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
             boot.sys.write(boot.layout.instance("manual-clean"), "", WriteOptions::default())?;
         }
-        Ok::<_, system::Error>(())
+        forgotten.and(written)
     })();
     if let Err(e) = result {
         record.fail(boot, format!("recording instance {}: {e}", instance.id));

@@ -98,13 +98,10 @@ fn enable(boot: &Boot, record: &mut Record) {
 
 /// Returns the path and action of each event in the FIFO, without duplicates.
 fn read_queue(boot: &Boot, record: &mut Record) -> Vec<(String, String)> {
-    let bytes = match boot.sys.drain_fifo(boot.layout.run(FIFO), MAX_QUEUE_BYTES) {
-        Ok(bytes) => bytes,
-        Err(e) => {
-            record.fail(boot, format!("hotplug: {e}"));
-            return Vec::new();
-        }
-    };
+    let bytes = boot.sys.drain_fifo(boot.layout.run(FIFO), MAX_QUEUE_BYTES).unwrap_or_else(|e| {
+        record.fail(boot, format!("hotplug: {e}"));
+        Vec::new()
+    });
     let mut requests = Vec::new();
     for line in String::from_utf8_lossy(&bytes).lines().filter(|l| !l.trim().is_empty()) {
         match parse_request(line) {
@@ -138,16 +135,13 @@ fn handle_event(boot: &Boot, record: &mut Record, path: &str, action: &str) {
         events.log(boot, &[Event::Hotplug]);
     }
     if !is_supported(&instance) {
-        debug!(boot.sys, "hotplug not supported for event of type net");
-        return;
+        return debug!(boot.sys, "hotplug not supported for event of type net");
     }
     if !is_enabled(boot, &events) {
-        debug!(boot.sys, "hotplug not enabled for event of type net: {name} is not configured");
-        return;
+        return debug!(boot.sys, "hotplug not enabled for event of type net: {name} is not configured");
     }
     if action != "add" {
-        debug!(boot.sys, "hotplug: ignoring action '{action}'");
-        return;
+        return debug!(boot.sys, "hotplug: ignoring action '{action}'");
     }
     let deadline = Deadline::after(Timeout::Hotplug.of([&boot.settings.merged]));
     debug!(boot.sys, "Creating net event handler");

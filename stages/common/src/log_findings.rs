@@ -106,7 +106,8 @@ fn check_log_configs(sys: &System, node: &Node, r: &mut Reader) {
             is_used = !parsed.handlers.is_empty();
             for class in &parsed.unsupported {
                 let message = format!(
-                    "handler {class} is not supported (expected FileHandler, StreamHandler or SysLogHandler); ignored"
+                    "handler {} is not supported (expected FileHandler, StreamHandler or SysLogHandler); ignored",
+                    config::shown_name(class)
                 );
                 r.add_finding(FindingKind::Unknown, item, message);
             }

@@ -35,9 +35,7 @@ pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, 
     }
     let event = boot.stage.event_name();
     let mode = run_mode(boot, found);
-    if mode == RunMode::WithoutUserData {
-        preserve_own_host_keys(boot);
-    }
+    preserve_own_host_keys(boot, mode);
     let context = Context { hotplug: hotplug_policy(boot, instance), ..context(boot, instance) };
     let mut outcomes = modules::run_modules(&context, &list, event, mode);
     if boot.stage == StageName::Final
@@ -55,24 +53,16 @@ pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, 
         mark_own_host_keys(boot, found);
     }
     let done = outcomes.iter().filter(|(_, ran)| *ran == ModuleResult::Done).count();
-    debug!(
-        boot.sys,
-        "Ran {done} modules with {} failures",
-        outcomes.iter().filter(|(_, ran)| matches!(ran, ModuleResult::Failed(_))).count()
-    );
+    let failed = outcomes.iter().filter(|(_, ran)| matches!(ran, ModuleResult::Failed(_))).count();
+    debug!(boot.sys, "Ran {done} modules with {failed} failures");
     for (_, ran) in outcomes {
         if let ModuleResult::Failed(message) = ran {
             record.record_error(boot, message);
         }
     }
     if !waiting.is_empty() {
-        record.fail(
-            boot,
-            format!(
-                "{}not consumed; modules deferred until the next boot: {waiting}",
-                error_prefix::UNCONSUMED
-            ),
-        );
+        let prefix = error_prefix::UNCONSUMED;
+        record.fail(boot, format!("{prefix}not consumed; modules deferred until the next boot: {waiting}"));
     }
 }
 

@@ -153,17 +153,13 @@ fn decide_network(boot: &Boot, instance: Option<&Instance>) -> Decision {
         return decision;
     }
     // Not earlier, as these may have to wait for udev to name the NICs.
-    let from_cmdline = facts::command_line_config(sys, &boot.command_line);
-    let last_resort = match from_cmdline {
-        Some(config) => {
-            Some((config, "no source has a network config: using ip= from the kernel command line"))
-        }
-        None if is_fallback_disabled(boot) => None,
-        None => fallback_config(sys)
-            .map(|config| (config, "no source has a network config: DHCP on the preferred NIC")),
-    };
-    match &last_resort {
-        Some((config, why)) => decision.with_fallback(config, why),
+    if let Some(config) = facts::command_line_config(sys, &boot.command_line) {
+        let why = "no source has a network config: using ip= from the kernel command line";
+        return decision.with_fallback(&config, why);
+    }
+    let fallback = if is_fallback_disabled(boot) { None } else { fallback_config(sys) };
+    match &fallback {
+        Some(c) => decision.with_fallback(c, "no source has a network config: DHCP on the preferred NIC"),
         None => decision,
     }
 }
@@ -236,13 +232,9 @@ pub(crate) fn datasource_network(boot: &Boot, instance: &Instance) -> Option<Nod
     let source = network_source_name(instance, network);
     let content = from_json(&network.content, &source, &network.positions);
     let renderers = boot.network_list("renderers");
-    match from_format(&boot.sys, &network.format, &content, renderers.as_deref()) {
-        Ok(config) => Some(config),
-        Err(e) => {
-            warning!(boot.sys, "{}: network configuration ignored: {e}", instance.datasource);
-            None
-        }
-    }
+    let config = from_format(&boot.sys, &network.format, &content, renderers.as_deref());
+    let ignored = |e| warning!(boot.sys, "{}: network configuration ignored: {e}", instance.datasource);
+    config.map_err(ignored).ok()
 }
 
 fn is_fallback_disabled(boot: &Boot) -> bool {

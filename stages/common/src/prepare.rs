@@ -22,12 +22,10 @@ pub fn prepare_directories(boot: &Boot, record: &mut Record) {
         "sem",
         "data",
     ];
-    let paths = cloud
-        .map(|name| boot.layout.cloud(name))
-        .into_iter()
-        .chain([boot.layout.run(""), boot.layout.run("sem")]);
-    let failed: Vec<String> =
-        paths.filter_map(|path| boot.sys.create_dir_all(path, 0o755).err()).map(|e| e.to_string()).collect();
+    let run = ["", "sem"].map(|name| boot.layout.run(name));
+    let paths = run.into_iter().chain(cloud.map(|name| boot.layout.cloud(name)));
+    let create = |path: String| state::create_directory(&boot.sys, &boot.layout, &path).err();
+    let failed: Vec<String> = paths.filter_map(create).map(|e| e.to_string()).collect();
     for message in failed {
         record.fail(boot, message);
     }

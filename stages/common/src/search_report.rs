@@ -67,12 +67,13 @@ fn report_unknown_datasources(boot: &Boot) {
                 let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
                 error!(boot.sys, "{}: datasource_list: no datasource named {name}; skipped", item.at);
             }
-            None => error!(
-                boot.sys,
-                "{}: datasource_list: expected the name of a datasource, found {}; skipped",
-                item.at,
-                item.kind()
-            ),
+            None => {
+                let found = item.kind();
+                error!(
+                    boot.sys,
+                    "{}: datasource_list: expected the name of a datasource, found {found}; skipped", item.at
+                );
+            }
         }
     }
 }

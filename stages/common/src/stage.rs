@@ -20,6 +20,7 @@ pub fn run_guarded(
     stage: StageName,
     steps: impl FnOnce(&mut Boot, &mut Record),
 ) -> ExitCode {
+    system::block_file_size_signal();
     let args = match args::from_env() {
         Ok(args) => args,
         Err(message) => {

@@ -11,6 +11,7 @@ use crate::reporting::Reporting;
 use crate::{Boot, StageName, error_prefix};
 
 /// The results of a stage, for status.json, result.json and the handlers of `reporting:`.
+#[derive(Default)]
 pub struct Record {
     /// The status of all stages of this boot.
     pub(crate) status: Status,
@@ -26,13 +27,7 @@ pub struct Record {
 
 impl Record {
     pub(crate) fn new() -> Record {
-        Record {
-            status: Status::new(),
-            own: StageStatus::default(),
-            replaces_local: false,
-            network_position: None,
-            reporting: Reporting::default(),
-        }
+        Record { status: Status::new(), ..Record::default() }
     }
 
     pub(crate) fn begin(&mut self, boot: &Boot, uptime: f64, was_undecided: bool) {
@@ -53,11 +48,9 @@ impl Record {
             }
             let before = self.status.get(boot.stage.status_key());
             if before.start.is_some() && before.finished.is_none() {
-                warning!(
-                    sys,
-                    "stage {} was started before in this boot and did not complete; starting it again",
-                    boot.stage.status_key()
-                );
+                let stage = boot.stage.status_key();
+                let then = "did not complete; starting it again";
+                warning!(sys, "stage {stage} was started before in this boot and {then}");
             }
         }
         if !boot.is_plan() {

@@ -94,8 +94,11 @@ const MODULES: &[Items] = &[
     }),
 ];
 
+/// Name, smallest size, and the work for a size.
+type Case = (String, usize, Box<dyn Fn(usize)>);
+
 fn main() {
-    let mut all: Vec<(String, usize, Box<dyn Fn(usize)>)> = Vec::new();
+    let mut all: Vec<Case> = Vec::new();
     for (name, size, work) in CASES {
         all.push((name.to_string(), *size, Box::new(work)));
     }

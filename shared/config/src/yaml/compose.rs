@@ -11,7 +11,7 @@ use super::limits::{MAX_DEPTH, MAX_NODES};
 use super::parsed::Parsed;
 use super::position::{LineColumn, Problem};
 use super::scalar::{self, Tag};
-use super::tree::{ComposeError, Content, Id, MergeState, RawNode, Result, error, short, too_deep};
+use super::tree::{ComposeError, Content, Id, MergeState, RawNode, Result, error, too_deep};
 
 /// The largest number of nodes to preallocate: some megabytes, of which unused pages cost nothing.
 const MAX_PREALLOCATED: usize = 1 << 17;
@@ -66,7 +66,7 @@ impl Composer<'_> {
                     self.aliases = true;
                     Ok(*id)
                 }
-                None => error(at, format!("undefined alias '*{}'", short(&name))),
+                None => error(at, "undefined alias; quote a string that starts with '*'"),
             },
             Event::Scalar { props, text, plain } => {
                 let text = self.placeholders.restore(text);
@@ -134,8 +134,8 @@ impl Composer<'_> {
         if let Some(anchor) = props.anchor {
             if let Some(first) = self.anchors.get(&anchor) {
                 let line = self.nodes[*first].at.line;
-                let message = format!("anchor '&{}' is already defined on line {line}", short(&anchor));
-                return error(raw.at, message);
+                let advice = "quote a string that starts with '&'";
+                return error(raw.at, format!("this anchor is already defined on line {line}; {advice}"));
             }
             self.anchors.insert(anchor, id);
         }

@@ -8,8 +8,8 @@ use super::limits::{MAX_COPIES, MAX_DEPTH};
 use super::parsed::Parsed;
 use super::position::LineColumn;
 use super::scalar::{self, Tag};
-use super::tree::{Content, Id, MergeState, RawNode, Result, error, short, too_deep};
-use crate::{Finding, FindingKind, Map, Node, Position, Value};
+use super::tree::{Content, Id, MergeState, RawNode, Result, error, too_deep};
+use crate::{Finding, FindingKind, Map, Node, Position, Value, push_key};
 
 /// Returns the value of the node `root`. `aliases` tells whether any node is used more than once.
 ///
@@ -103,8 +103,8 @@ impl Constructor<'_> {
     }
 
     fn scalar(&mut self, id: Id, tag: &Tag) -> Result<Value> {
-        if matches!(tag, Tag::Other(_)) {
-            return self.error(id, scalar::unknown_tag(tag));
+        if *tag == Tag::Other {
+            return self.error(id, scalar::UNKNOWN_TAG);
         }
         let mut from = id;
         // A map with the key `=` stands for that key's value where a scalar is wanted.
@@ -228,13 +228,10 @@ impl Constructor<'_> {
         let mut path = String::new();
         for step in &self.path {
             match step {
-                PathStep::Item(i) => path += &format!("[{i}]"),
+                PathStep::Item(i) => push_key(&mut path, &format!("[{i}]")),
                 PathStep::Key(key) => {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
                     if let Content::Scalar(text) = &self.nodes[*key].content {
-                        path += &short(&text.replace('\u{FEFF}', ""));
+                        push_key(&mut path, &text.replace('\u{FEFF}', ""));
                     }
                 }
             }

@@ -23,7 +23,7 @@ pub(super) enum Tag {
     /// A plain `=`.
     Value,
     /// An unsupported tag.
-    Other(Box<str>),
+    Other,
 }
 
 impl Tag {
@@ -43,12 +43,12 @@ impl Tag {
             Some("map") => Tag::Map,
             Some("merge") => Tag::Merge,
             Some("value") => Tag::Value,
-            _ => Tag::Other(name.into()),
+            _ => Tag::Other,
         }
     }
 
     /// Returns the name of the type for messages.
-    pub fn short_name(&self) -> &str {
+    pub fn short_name(&self) -> &'static str {
         match self {
             Tag::Null => "!!null",
             Tag::Bool => "!!bool",
@@ -64,7 +64,7 @@ impl Tag {
             Tag::Map => "!!map",
             Tag::Merge => "<<",
             Tag::Value => "=",
-            Tag::Other(name) => name,
+            Tag::Other => "unsupported tag",
         }
     }
 }
@@ -296,14 +296,12 @@ pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
         Tag::Map | Tag::Set => return type_error("a map, found a scalar"),
         Tag::Merge => return Err("'<<' is not a value; quote it if it is a string".into()),
         Tag::Value => return Err("'=' is not a value; quote it if it is a string".into()),
-        Tag::Other(_) => return Err(unknown_tag(tag)),
+        Tag::Other => return Err(UNKNOWN_TAG.into()),
     })
 }
 
-pub(super) fn unknown_tag(tag: &Tag) -> String {
-    let short: String = tag.short_name().chars().take(64).collect();
-    format!("unsupported tag '{short}'")
-}
+/// Without the tag, which is a part of a value if the quotes of a string are missing.
+pub(super) const UNKNOWN_TAG: &str = "unsupported tag; quote a string that starts with '!'";
 
 /// Parses an integer; `Some(None)`: it does not fit in an `i128`.
 fn parse_int(text: &str) -> Option<Option<i128>> {

@@ -59,7 +59,3 @@ pub(super) fn error<T>(at: LineColumn, message: impl Into<String>) -> Result<T> 
 pub(super) fn too_deep<T>(at: LineColumn) -> Result<T> {
     error(at, format!("nested more than {MAX_DEPTH} levels deep"))
 }
-
-pub(super) fn short(name: &str) -> String {
-    name.chars().take(64).collect()
-}

@@ -5,6 +5,25 @@ use system::{System, warning};
 
 use crate::{Nic, Nics, document};
 
+/// The space for what each address of a configuration gets a copy of, as metadata of a few MiB could need GiB.
+pub struct Copies {
+    /// Bytes of JSON.
+    left: usize,
+}
+
+impl Copies {
+    pub fn new() -> Copies {
+        Copies { left: 1 << 20 }
+    }
+
+    /// Takes the space of this many copies; returns what is wrong if they do not fit.
+    pub fn take(&mut self, of: &Node, count: usize) -> std::result::Result<(), &'static str> {
+        let size = of.to_json().to_string().len().saturating_mul(count);
+        self.left = self.left.checked_sub(size).ok_or("too large for the number of addresses")?;
+        Ok(())
+    }
+}
+
 /// Returns a map of text values.
 pub fn map(pairs: &[(&str, &str)]) -> Map {
     pairs.iter().map(|(key, value)| (Node::from(*key), Node::from(*value))).collect()

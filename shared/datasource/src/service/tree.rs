@@ -165,9 +165,13 @@ struct Listing {
     leaves: Vec<(String, String)>,
 }
 
+/// Returns the entries, each once. Reads one more than the limit at most, as each is compared with all earlier ones.
 fn parse_listing(text: &str) -> Listing {
     let mut listing = Listing { directories: Vec::new(), leaves: Vec::new() };
     for line in text.lines().map(str::trim) {
+        if listing.directories.len() + listing.leaves.len() > MAX_ENTRIES {
+            break;
+        }
         let name = line.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         // Credentials are not metadata.
         if name.is_empty() || name == "security-credentials" || name == "." || name == ".." {
@@ -271,6 +275,7 @@ mod tests {
         let wide: String = (0..6000).map(|n| format!("x{n}\n")).collect();
         let e = read(&sys, "m/", &mut |_| Ok(Some(wide.clone().into_bytes()))).unwrap_err().to_string();
         assert!(e.contains("more than 5000"), "{e}");
+        assert_eq!(parse_listing(&wide).leaves.len(), 5001);
         let large = |path: &str| Ok(Some(if path == "m/" { b"a\nb".to_vec() } else { vec![b'x'; 9 << 20] }));
         let e = read(&sys, "m/", &mut |path| large(path)).unwrap_err().to_string();
         assert!(e.contains("exceeds"), "{e}");

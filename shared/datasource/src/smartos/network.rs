@@ -6,7 +6,7 @@ use system::{System, warning};
 use crate::document;
 use crate::document::v1;
 
-/// Fields of a NIC that each of its static addresses gets.
+/// Fields of a NIC of which each of its static addresses gets a copy.
 const SUBNET_FIELDS: [&str; 6] =
     ["broadcast", "dns_nameservers", "dns_search", "metric", "pointopoint", "scope"];
 
@@ -18,7 +18,13 @@ pub fn config(
     resolvers: Option<&Node>,
     domain: Option<&str>,
 ) -> Node {
-    let routes = routes_of(sys, routes);
+    let mut copies = v1::Copies::new();
+    let mut routes = Node::from(routes_of(sys, routes));
+    let count = nics.iter().map(|nic| document::items(nic, "ips").len()).sum();
+    if let Err(problem) = copies.take(&routes, count) {
+        warning!(sys, "SmartOS: sdc:routes: {problem}; ignored");
+        routes = Vec::<Node>::new().into();
+    }
     // Only the first gateway of each family is used, and only of a primary NIC.
     let mut has_gateway = [false; 2];
     let mut entries = Vec::new();
@@ -32,8 +38,24 @@ pub fn config(
         for (key, field) in [("mac_address", "mac"), ("mtu", "mtu"), ("params", "params")] {
             entry.insert_some(key, nic.get(field).filter(|value| !value.is_null()).cloned());
         }
+        let ips = list(sys, nic, &place, "ips");
+        let mut common = Map::new();
+        for field in SUBNET_FIELDS {
+            let Some(value) = nic.get(field).filter(|value| !value.is_null()) else { continue };
+            match copies.take(value, ips.len()) {
+                Ok(()) => drop(common.insert(field, value.clone())),
+                Err(problem) => warning!(sys, "SmartOS: {place}.{field}: {problem}; ignored"),
+            }
+        }
+        if !ips.is_empty() {
+            common.insert_unless_empty("routes", routes.clone());
+        }
+        let is_primary = nic.get("primary").is_some_and(|primary| !primary.is_falsy());
+        let gateways = if is_primary { list(sys, nic, &place, "gateways") } else { &[] };
+        let with = |c: char| gateways.iter().filter_map(Node::as_str).find(|gateway| gateway.contains(c));
+        let gateways = ['.', ':'].map(with);
         let mut subnets = Vec::new();
-        for (j, ip) in list(sys, nic, &place, "ips").iter().enumerate() {
+        for (j, ip) in ips.iter().enumerate() {
             let Some(ip) = ip.as_str().filter(|ip| !ip.is_empty()) else {
                 warning!(sys, "SmartOS: {place}.ips[{j}]: expected an address, dhcp or addrconf; ignored");
                 continue;
@@ -41,7 +63,7 @@ pub fn config(
             subnets.push(Node::from(match ip {
                 "dhcp" => v1::map(&[("type", "dhcp4")]),
                 "addrconf" => v1::map(&[("type", "dhcp6")]),
-                _ => static_subnet(sys, nic, &place, ip, &mut has_gateway, &routes),
+                _ => static_subnet(ip, gateways, &mut has_gateway, &common),
             }));
         }
         entry.insert("subnets", subnets);
@@ -65,31 +87,17 @@ pub fn config(
     v1::config(entries)
 }
 
-fn static_subnet(
-    sys: &System,
-    nic: &Node,
-    place: &str,
-    ip: &str,
-    has_gateway: &mut [bool; 2],
-    routes: &[Node],
-) -> Map {
+fn static_subnet(ip: &str, gateways: [Option<&str>; 2], has_gateway: &mut [bool; 2], common: &Map) -> Map {
     let mut subnet = v1::map(&[("type", "static"), ("address", ip)]);
-    for field in SUBNET_FIELDS {
-        subnet.insert_some(field, nic.get(field).filter(|value| !value.is_null()).cloned());
+    for (field, value) in common.iter() {
+        subnet.insert(field.clone(), value.clone());
     }
     // An IPv4 address in IPv6 notation has both characters.
     let family = |address: &str| usize::from(!address.contains('.'));
     let of = family(ip);
-    if nic.get("primary").is_some_and(|primary| !primary.is_falsy()) && !has_gateway[of] {
-        let gateways = list(sys, nic, place, "gateways").iter().filter_map(Node::as_str);
-        let mut gateways = gateways.filter(|gateway| gateway.contains(if of == 0 { '.' } else { ':' }));
-        if let Some(gateway) = gateways.next() {
-            has_gateway[of] = true;
-            subnet.insert("gateway", gateway);
-        }
-    }
-    if !routes.is_empty() {
-        subnet.insert("routes", routes.to_vec());
+    if let (false, Some(gateway)) = (has_gateway[of], gateways[of]) {
+        has_gateway[of] = true;
+        subnet.insert("gateway", gateway);
     }
     subnet
 }
@@ -178,5 +186,14 @@ mod tests {
             {"type": "nameserver", "address": ["192.0.2.53"], "search": ["example.test"]},
         ]);
         assert_eq!((config, warnings), (expected, 0));
+    }
+
+    #[test]
+    fn routes_and_fields_are_not_copied_to_too_many_addresses() {
+        let nic = json!({"interface": "net0", "ips": vec!["192.0.2.5/24"; 2000], "dns_search": vec!["a"; 2000], "metric": 5});
+        let route = json!({"dst": "203.0.113.0/24", "gateway": "192.0.2.9"});
+        let (config, warnings) = converted(json!([nic]), json!(vec![route; 2000]), Value::Null, None);
+        let subnet = json!({"type": "static", "address": "192.0.2.5/24", "metric": 5});
+        assert_eq!((&config[0]["subnets"], warnings), (&json!(vec![subnet; 2000]), 2));
     }
 }

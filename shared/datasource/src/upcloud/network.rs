@@ -53,9 +53,6 @@ fn subnet(address: &Node, servers: Option<&Node>) -> Map {
     }
     // The servers of all interfaces have an entry of their own.
     let own = address.get("dns").filter(|own| !own.is_falsy());
-    subnet.insert_some(
-        "dns_nameservers",
-        own.filter(|own| Some(own.to_json()) != servers.map(Node::to_json)).cloned(),
-    );
+    subnet.insert_some("dns_nameservers", own.filter(|own| Some(*own) != servers).cloned());
     subnet
 }

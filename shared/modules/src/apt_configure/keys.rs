@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use config::shown_name;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::Context;
@@ -50,7 +51,7 @@ impl Key<'_> {
                 None => {
                     let expected =
                         "expected an OpenPGP public key in ASCII armor; what it signs is not trusted";
-                    warning!(context.sys, "apt: key of {}: {expected}", stem(name));
+                    warning!(context.sys, "apt: key of {}: {expected}", shown_name(stem(name)));
                     return Ok(Some((NO_KEY.into(), Change::Unchanged)));
                 }
             },
@@ -108,8 +109,14 @@ fn fetch(context: &Context<'_>, id: &str, server: &str) -> Result<Vec<u8>> {
     let home = context.layout.run("gnupg");
     sys.create_dir_all(&home, 0o700)?;
     let gpg = |words: &[&str]| Command::new(words).env("GNUPGHOME", home.as_str());
-    let server = format!("--keyserver={server}");
-    let receive = gpg(&["gpg", "--no-tty", &server, "--recv-keys", id]);
+    let option = format!("--keyserver={server}");
+    let receive = if server.contains('@') {
+        // All users can read arguments.
+        sys.write(format!("{home}/dirmngr.conf"), format!("keyserver {server}\n"), WriteOptions::secret())?;
+        gpg(&["gpg", "--no-tty", "--recv-keys", id])
+    } else {
+        gpg(&["gpg", "--no-tty", &option, "--recv-keys", id])
+    };
     // Key servers are unreliable, and gpg does not say whether it is the server or the key.
     let mut received = sys.run(&receive);
     for _ in 0..2 {
@@ -134,6 +141,19 @@ fn fetch(context: &Context<'_>, id: &str, server: &str) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn password_of_a_key_server_is_no_argument() {
+        let sandbox = crate::tests::sandbox::Sandbox::new("");
+        let body = "case $* in *recv*) read -r line <$GNUPGHOME/dirmngr.conf; echo \"< $line\" >>/calls ;; *) echo key; esac";
+        sandbox.stub("gpg", body);
+        sandbox.stub("gpgconf", "");
+        let key =
+            sandbox.with_context(|context| fetch(context, "0xAB", "hkps://u:geheim@k.example")).unwrap();
+        assert_eq!(key, b"key\n");
+        let calls = "gpg --no-tty --recv-keys 0xAB\n< keyserver hkps://u:geheim@k.example\n";
+        assert!(sandbox.calls().starts_with(calls), "{}", sandbox.calls());
+    }
 
     #[test]
     fn armor_is_removed() {

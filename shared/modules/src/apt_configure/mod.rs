@@ -9,7 +9,7 @@ mod settings;
 mod sources;
 mod sources_list;
 
-use config::{Findings, FromNode, KeyStruct, Map, Node, Reader};
+use config::{Findings, FromNode, KeyStruct, Map, Node, Reader, join_key};
 use distro::{Distro, is_ubuntu_core};
 use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
 
@@ -375,7 +375,7 @@ fn add_sources(
     let variables = archive.mirrors.variables(&archive.codename);
     for (name, source) in &apt.sources.0 {
         let added = sources::add(context, name, source, &variables, matcher);
-        changing(added.map_err(|error| Error::new(format!("apt.sources.{name}: {error}"))));
+        changing(added.map_err(|error| error.context(join_key("apt.sources", name))));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `apt: {sources: …}`: further repositories, each with a key and a file of its own.
 
-use config::Map;
+use config::{Map, join_key};
 use system::{Change, Command, Error, Result, System, debug, warning};
 
 use super::files::mode_for;
@@ -95,7 +95,8 @@ pub fn add(
     // Without its key the source is written, but apt does not trust it.
     let path = key.as_ref().ok().and_then(|key| key.as_ref()).map_or(NO_KEY, |(path, _)| path.as_str());
     variables.insert("KEY_FILE", path);
-    let text = template::render_file(sys, &format!("apt.sources.{name}.source"), text, &variables)?;
+    let text =
+        template::render_file(sys, &format!("{}.source", join_key("apt.sources", name)), text, &variables)?;
     if matcher.matches(sys, &text) {
         // A block scalar (`source: |`) ends with a line break.
         let repository = text.trim_end();

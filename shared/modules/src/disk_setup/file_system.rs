@@ -210,9 +210,10 @@ fn force_option(fs_type: &str) -> Option<&'static str> {
 fn custom_command(command: &CustomCommand, wanted: &FileSystem, path: &str) -> Result<Command> {
     let fill = |text: &str| fill_in(text, wanted, path);
     Ok(match command {
-        CustomCommand::Shell(line) => Command::new(["sh".to_string(), "-c".into(), fill(line)?]),
+        CustomCommand::Shell(line) => Command::shell(&fill(line)?),
         CustomCommand::Words(words) => {
-            Command::new(words.iter().map(|w| fill(w)).collect::<Result<Vec<_>>>()?)
+            let words = words.iter().map(|w| fill(w)).collect::<Result<Vec<_>>>()?;
+            Command::new(words.first()).user_args(words.iter().skip(1))
         }
     })
 }

@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use config::join_key;
 use system::{Result, debug, info, warning};
 
 pub use self::keys::Keys;
@@ -49,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut overwritable = Vec::new();
     let mut partitioned = Vec::new();
     for (name, disk) in &disks {
-        let place = format!("disk_setup.{name}");
+        let place = join_key("disk_setup", name);
         let (Some(disk), false) = (disk, invalid.has_invalid(&place)) else {
             warning!(sys, "{place}: invalid; this disk is not changed");
             continue;

@@ -1,6 +1,6 @@
 //! Repositories of yum and zypper: an id and options, one INI file each.
 
-use config::{FindingKind, FromNode, Map, Node, Reader, Value};
+use config::{FindingKind, FromNode, Map, Node, Reader, Value, shown_name};
 use system::{Result, System, WriteOptions, info, warning};
 
 use crate::values::named::Named;
@@ -85,7 +85,7 @@ pub fn write_files(
     for repository in repositories {
         let path = format!("{directory}/{}.repo", file_name(&repository.id));
         if sys.exists(&path) {
-            info!(sys, "repository {} skipped: {path} exists", repository.id);
+            info!(sys, "repository {} skipped: {path} exists", shown_name(&repository.id));
             continue;
         }
         if let Err(e) = sys.write(path, text(repository), WriteOptions::default()) {

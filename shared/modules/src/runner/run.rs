@@ -1,7 +1,7 @@
 //! Runs the modules of a list that are due, in order.
 
-use config::Node;
 use config::schema::Deprecation;
+use config::{Node, shown_name};
 use state::{Frequency, Layout, Progress, acquire, confirm, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
@@ -122,17 +122,18 @@ fn select_module(
     if let Some(word) = &entry.bad_frequency {
         deprecated!(
             sys,
-            "module {}: unknown frequency '{word}' (expected once, once-per-instance or always); using the module's default",
-            entry.name
+            "module {}: unknown frequency '{}' (expected once, once-per-instance or always); using the module's default",
+            shown_name(&entry.name),
+            shown_name(word)
         );
     }
-    let plain = plain_name(&entry.name);
+    let (plain, shown) = (plain_name(&entry.name), shown_name(&entry.name));
     if REMOVED.contains(&&*plain) {
-        info!(sys, "module {} was removed; skipping", entry.name);
+        info!(sys, "module {shown} was removed; skipping");
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
-        warning!(sys, "unknown module {}; skipped", entry.name);
+        warning!(sys, "unknown module {shown}; skipped");
         return Err(Skip::Unknown);
     };
     if let Some(version) = module.deprecated_name(&plain) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{FindingKind, Findings, Map, Node, Reader, Value, did_you_mean};
+use config::{FindingKind, Findings, Map, Node, Reader, Value, did_you_mean, unknown_key};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -26,7 +26,7 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
                 let known = fields.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
                 let message = match where_key_belongs(&name) {
                     Some(place) => format!("not a key of cloud-config; {place}"),
-                    None => unknown_key_message(&name, known),
+                    None => unknown_key(&name, known),
                 };
                 reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
             }
@@ -47,7 +47,7 @@ pub fn check_network(root: &Node) -> Findings {
             for (key, _) in root.as_map().into_iter().flat_map(Map::iter) {
                 let name = key.scalar_text().unwrap_or_default();
                 if name != "network" {
-                    let message = unknown_key_message(&name, ["network"].into_iter());
+                    let message = unknown_key(&name, ["network"]);
                     reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
                 }
             }
@@ -56,13 +56,6 @@ pub fn check_network(root: &Node) -> Findings {
         None => check_version(&mut reader, root),
     }
     reader.into_findings()
-}
-
-fn unknown_key_message<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match did_you_mean(name, known) {
-        Some(near) => format!("unknown key; did you mean '{near}'?"),
-        None => "unknown key".to_string(),
-    }
 }
 
 fn check_version(reader: &mut Reader, node: &Node) {
@@ -285,7 +278,7 @@ fn check_map(reader: &mut Reader, kind: &Type, keys: &[Field], node: &Node, map:
                     Some(format) => format!("unknown key; expected {}", format.description()),
                     None => {
                         let known = keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
-                        unknown_key_message(&name, known)
+                        unknown_key(&name, known)
                     }
                 };
                 reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::Position;
+use config::{Position, join_key, shown_name};
 
 use crate::model::{Link, LinkKind};
 
@@ -41,12 +41,12 @@ fn check_names(build: &mut Builder) {
     let mut twice = Vec::new();
     for link in &build.parsed.model.links {
         if let Some(other) = seen.insert(&link.name, &link.id) {
-            twice.push((link.id.clone(), format!("has the same name as {other}")));
+            twice.push((link.id.clone(), format!("has the same name as {}", shown_name(other))));
         }
     }
     for (id, message) in twice {
         let at = position(build, &id);
-        build.parsed.findings.invalid(&at, format!("network.{id}"), message);
+        build.parsed.findings.invalid(&at, join_key("network", &id), message);
     }
 }
 
@@ -57,7 +57,7 @@ fn check_members(build: &mut Builder) {
     let links = &build.parsed.model.links;
     let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
     let undescribed = |member: &Link, whole: &str| {
-        let problems = || (whole.to_string(), format!("undefined member {}", member.id));
+        let problems = || (whole.to_string(), format!("undefined member {}", shown_name(&member.id)));
         (!build.positions.contains_key(&member.id)).then(problems)
     };
     for link in links {
@@ -74,7 +74,10 @@ fn check_members(build: &mut Builder) {
             let other = container.insert(port, &link.id);
             let bond = by_id.get(port.as_str()).and_then(|m| m.bond.as_deref());
             if let Some(other) = other.or(bond).filter(|other| *other != link.id) {
-                problems.push((link.id.clone(), format!("port {port} is already a port of {other}")));
+                problems.push((
+                    link.id.clone(),
+                    format!("port {} is already a port of {}", shown_name(port), shown_name(other)),
+                ));
             }
         }
     }
@@ -82,12 +85,12 @@ fn check_members(build: &mut Builder) {
         if let Some(lower) = &link.vlan_link
             && !known.contains(lower.as_str())
         {
-            problems.push((link.id.clone(), format!("undefined parent device {lower}")));
+            problems.push((link.id.clone(), format!("undefined parent device {}", shown_name(lower))));
         }
     }
     for (id, message) in problems {
         let at = position(build, &id);
-        build.parsed.findings.invalid(&at, format!("network.{id}"), message);
+        build.parsed.findings.invalid(&at, join_key("network", &id), message);
     }
 }
 
@@ -135,8 +138,8 @@ fn break_cycles(build: &mut Builder) {
         let (id, member) =
             (build.parsed.model.links[whole].id.clone(), build.parsed.model.links[part].clone());
         let at = position(build, &id);
-        let message = format!("dependency cycle through {}", member.id);
-        let key = format!("network.{id}");
+        let message = format!("dependency cycle through {}", shown_name(&member.id));
+        let key = join_key("network", &id);
         build.discard_at(&at, &key, format!("{message}; ignoring that dependency"));
         build.parsed.cycles.invalid(&at, key, message);
         let link = &mut build.parsed.model.links[whole];

@@ -1,13 +1,12 @@
 //! Reads typed fields: each invalid value is reported with its position and the path of its key, and ignored.
 
-use config::{Map, Node, Value};
+use config::{Map, Node, Value, join_key};
 
 use crate::address;
 use crate::model::Dns;
 
 use super::builder::Builder;
 use super::characters::is_shell_special;
-use super::key_path::join_key;
 use super::options::OVERRIDES;
 use super::scalar::{TextOf, described, is_mac, is_true, mac_from_sexagesimal, name_text, string_text};
 use super::value_type::ValueType;

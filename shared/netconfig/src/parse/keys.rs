@@ -2,9 +2,8 @@
 //! Any other key is probably misspelled. As netplan gets new keys, it is a finding, not an error, and nothing is ignored
 //! because of it.
 
-use config::{Findings, Node, did_you_mean};
+use config::{Findings, Node, join_key, unknown_key};
 
-use super::key_path::join_key;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES};
 use super::section::{network_section, version};
 
@@ -209,9 +208,7 @@ pub(super) fn check_map(found: &mut Findings, map: &Node, path: &dyn Fn() -> Str
 
 fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl Iterator<Item = &'k str>) {
     let name = key.scalar_text().unwrap_or_default();
-    let hint = did_you_mean(&name, known).map(|near| format!("; did you mean '{near}'?"));
-    let message = format!("unknown key{}", hint.unwrap_or_default());
-    found.unknown(&key.at, join_key(path, &name), message);
+    found.unknown(&key.at, join_key(path, &name), unknown_key(&name, known));
 }
 
 /// Returns whether only netplan reads this section.

@@ -10,7 +10,6 @@ pub mod eni;
 pub mod facts;
 mod fields;
 pub mod kernel;
-mod key_path;
 mod keys;
 pub mod klibc;
 mod network_data;

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{Finding, FindingKind, Findings, Map, Node};
+use config::{Finding, FindingKind, Findings, Map, Node, shown_name};
 
 use super::facts::Facts;
 use super::section::version_1;
@@ -81,7 +81,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         } else {
             if !is_physical(link) {
                 let message = "unknown link type; treating it as physical";
-                findings.unknown(&link.at, format!("links.{id}.type"), message);
+                findings.unknown(&link.at, format!("links.{}.type", shown_name(id)), message);
             }
             entry.insert("type", "physical");
             infiniband(&mut entry, link, facts);

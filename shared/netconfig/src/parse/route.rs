@@ -2,13 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::Node;
+use config::{Node, join_key};
 
 use crate::address::{NUMBER, Network, is_valid_gateway, parse_network, parse_number};
 use crate::model::Route;
 
 use super::builder::Builder;
-use super::key_path::join_key;
 
 /// The names of a route's keys: version 1's and version 2's.
 pub struct RouteKeys {

@@ -5,10 +5,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use config::{Findings, Map, Node, Value};
+use config::{Findings, Map, Node, Value, join_key};
 
 use super::characters::{is_line_end, is_unsafe_in_files};
-use super::key_path::join_key;
 use super::keys;
 use super::section::version;
 

@@ -1,12 +1,11 @@
 //! Version 1: a list of typed entries, read in order.
 
-use config::{Map, Node, Value};
+use config::{FindingKind, Map, Node, Value, join_key};
 
 use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
-use super::key_path::{error_at, join_key};
 use super::route::RouteKeys;
 use super::scalar::string_text;
 use super::value_type::ValueType;
@@ -33,7 +32,8 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
     let Some(entries) = list.and_then(Node::as_seq) else {
         let at = list.unwrap_or(config);
         let wanted = format!("expected a list of entries, found {}", list.map_or("nothing", |n| n.kind()));
-        return Err(error_at(&mut build.parsed.findings, at, "network.config", &wanted));
+        build.parsed.findings.add(FindingKind::Invalid, &at.at, "network.config", &wanted);
+        return Err(format!("{}: network.config: {wanted}", at.at));
     };
     let mut link_servers = Vec::new();
     for (i, entry) in entries.iter().enumerate() {

@@ -1,13 +1,12 @@
 //! Version 2, netplan's format, parsed for the other renderers.
 
-use config::{Map, Node, Value};
+use config::{Map, Node, Value, join_key};
 
 use crate::address::{self, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
 use super::facts::Facts;
-use super::key_path::join_key;
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
 use super::route::RouteKeys;
@@ -267,7 +266,7 @@ fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
         if node.get("addresses").is_none_or(Node::is_falsy) {
             build.report(
                 node,
-                &format!("{path}.{id}.nameservers"),
+                &join_key(&join_key(path, &id), "nameservers"),
                 "no addresses; ignoring this key and the name servers of the devices that follow",
             );
             return;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::{Finding, FindingKind, Findings, Ini, Map, Node, Position};
+use config::{Finding, FindingKind, Findings, Ini, Map, Node, Position, shown_name};
 use system::Prefix;
 
 use crate::address;
@@ -50,7 +50,8 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
         let mut report = |key: &str, message: &str| {
             let line = ini.line(nic, key);
             let at = if line == 0 { text.at.clone() } else { position(line) };
-            let (kind, key, message) = (FindingKind::Invalid, format!("{nic}.{key}"), message.into());
+            let (kind, key, message) =
+                (FindingKind::Invalid, format!("{}.{key}", shown_name(nic)), message.into());
             problems.push(Finding { kind, at, key, message });
         };
         let Some(mac) = ini.get(nic, "MACADDR").filter(|m| !m.is_empty()) else {

@@ -1,7 +1,7 @@
 //! The parts of a configuration that a renderer's format cannot express. Each renderer declares them in its own file, as
 //! an [`Unsupported`]; `net-convert` reports these keys with the position where they were written.
 
-use config::{Findings, Node, Position};
+use config::{Findings, Node, Position, shown_name};
 
 use crate::address::is_ipv6;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Model, Subnet};
@@ -190,7 +190,7 @@ impl Reporter<'_> {
     fn report(&mut self, link: &Link, key: &str) {
         let words: Vec<&str> = key.split('.').collect();
         let at = self.positions.find(&link.id, &words);
-        self.add(&at, format!("{}.{key}", link.id));
+        self.add(&at, format!("{}.{key}", shown_name(&link.id)));
     }
 
     fn report_subnet_key(&mut self, link: &Link, key: &str) {
@@ -225,13 +225,13 @@ impl Reporter<'_> {
         let Some(device) = self.positions.devices.get(link.id.as_str()).copied() else { return };
         if let Some(name) = device.at_path(&["match", "name"]) {
             let at = name.at.clone();
-            self.add(&at, format!("{}.match.name", link.id));
+            self.add(&at, format!("{}.match.name", shown_name(&link.id)));
         }
         let routes = device.get("routes").and_then(Node::as_seq).unwrap_or_default();
         for key in UNREAD_ROUTE_KEYS {
             if let Some(value) = routes.iter().find_map(|r| r.get(key)) {
                 let at = value.at.clone();
-                self.add(&at, format!("{}.routes.{key}", link.id));
+                self.add(&at, format!("{}.routes.{key}", shown_name(&link.id)));
             }
         }
     }

@@ -180,6 +180,46 @@ mod tests {
         assert_eq!(error.as_deref(), Some("response: larger than 100 bytes"));
     }
 
+    #[test]
+    fn end_is_found_wherever_the_pieces_are_split() {
+        let ends = |pieces: &[&str]| {
+            let mut incoming = Incoming::new(20);
+            for piece in pieces {
+                match incoming.receive(piece.as_bytes()) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let (response, is_reusable) = incoming.finish().unwrap();
+                        let text = String::from_utf8_lossy(&response.body).escape_debug().to_string();
+                        return format!("{text} {is_reusable}");
+                    }
+                    Err(e) => return e.to_string(),
+                }
+            }
+            "more".to_string()
+        };
+        for (pieces, expected) in [
+            (&["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "h", "i"][..], "hi true"),
+            (&["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi"], "more"),
+            (&["HTTP/1.1 200 OK\r\n\r\n", "123456789012345678901"], "response: larger than 20 bytes"),
+            (&[CHUNKED, "2\r\nhi\r\n", "0\r\n\r\n"], "hi true"),
+            // An end with trailers is an end.
+            (&[CHUNKED, "2\r\nhi\r\n0\r\nX: y\r\nZ: \r\n\r\n"], "hi true"),
+            // The rest of the trailer, or another response, would be read as the next one.
+            (&[CHUNKED, "2\r\nhi\r\n0\r\nX: y\r\n"], "hi false"),
+            (&[CHUNKED, "2\r\nhi\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"], "hi false"),
+            (&[CHUNKED, "2\r\nhi\r\n0\r\n"], "hi false"),
+            // A chunk whose last bytes look like the end of the body is not, nor is an apparent end in its middle.
+            (&[CHUNKED, "7\r\n\r\n0\r\n\r\n", "\r\n1\r\nx\r\n0\r\n\r\n"], "\\r\\n0\\r\\n\\r\\nx true"),
+            (
+                &[CHUNKED, "9\r\n\r\n\r\n0\r\n\r\n", "\r\n1\r", "\nx\r\n0", "\r\n"],
+                "\\r\\n\\r\\n0\\r\\n\\r\\nx false",
+            ),
+            (&[CHUNKED, "+2\r\nhi\r\n"], "invalid chunk in response"),
+        ] {
+            assert_eq!(ends(pieces), expected, "{pieces:?}");
+        }
+    }
+
     /// Trailers are parsed only to see whether the connection can be used again.
     #[test]
     fn connections_with_too_many_trailers_are_not_reused() {

@@ -1,6 +1,7 @@
 //! HTTP/1.1 as bytes: a request is written at once, a response is read from any stream. Sizes are limited, and a
 //! truncated response is distinguished from a complete one.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, ErrorKind, Read};
 use std::time::Duration;
 
@@ -204,8 +205,16 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Response>> {
     }
     let text = |value: &[u8]| String::from_utf8_lossy(value).trim().to_string();
     let status = head.code.filter(|code| (100..600).contains(code)).ok_or_else(invalid_head)?;
-    let headers = head.headers.iter().map(|field| (field.name.to_ascii_lowercase(), text(field.value)));
-    Ok(Some(Response { status, headers: headers.collect(), body: Vec::new() }))
+    let mut headers = BTreeMap::new();
+    for field in head.headers.iter() {
+        let (name, mut value) = (field.name.to_ascii_lowercase(), text(field.value));
+        // Where the body ends would depend on the reader: as a list, which RFC 9110 makes of them, two lengths are invalid.
+        if let Some(other) = headers.get(&name).filter(|other| name == "content-length" && **other != value) {
+            value = format!("{other}, {value}");
+        }
+        headers.insert(name, value);
+    }
+    Ok(Some(Response { status, headers, body: Vec::new() }))
 }
 
 /// Returns whether these are all bytes after the last chunk: trailers, which are ignored, and a blank line.
@@ -321,6 +330,11 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "response truncated after 3 of 9 bytes"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "response: larger than 100 bytes (101 bytes)"),
             ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "invalid Content-Length in response"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nabc", "200 ab"),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length: 2\r\n\r\nab",
+                "invalid Content-Length in response",
+            ),
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
                 "invalid Content-Length in response",

@@ -29,6 +29,7 @@ pub use request::{Request, Response};
 use resume::PartialDownload;
 use url::Url;
 pub use url::redact as redacted_url;
+pub(crate) use url::redact_urls;
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
 
@@ -84,13 +85,14 @@ impl System {
             self.record(Effect::Other { what: format!("{} {}", request.method, request.redacted_url()) });
             return Ok(Response { status: 200, headers: BTreeMap::new(), body: Vec::new() });
         }
+        let shown = request.redacted_url();
         let failed = |e: Error| {
             // Another missing file (the CA certificates) does not mean that the resource is missing.
             let e = if e.is_not_found() { Error::new(e.to_string()) } else { e };
-            Err::<Response, _>(e).context(format_args!("fetching {}", request.redacted_url()))
+            Err::<Response, _>(e).context(format_args!("fetching {shown}"))
         };
         let (mut tried, mut busy, mut busy_since, mut partial) = (0, 0, None, None);
-        let _activity = self.begin_activity(format!("fetching {}", request.redacted_url()));
+        let _activity = self.begin_activity(format!("fetching {shown}"));
         loop {
             tried += 1;
             let began = self.clock().elapsed();
@@ -98,25 +100,15 @@ impl System {
             let took = (self.clock().elapsed() - began).as_secs_f64();
             let (error, wait) = match result {
                 Ok(response) if request.accepts(response.status) => {
-                    debug!(
-                        self,
-                        "{}: {}, {} bytes, try {tried}, after {took:.3} s",
-                        request.redacted_url(),
-                        response.status,
-                        response.body.len()
-                    );
+                    let (status, length) = (response.status, response.body.len());
+                    debug!(self, "{shown}: {status}, {length} bytes, try {tried}, after {took:.3} s");
                     return Ok(response);
                 }
                 Ok(response) => {
                     if request.optional && matches!(response.status, 404 | 410) {
-                        debug!(
-                            self,
-                            "{}: {}, try {tried}, after {took:.3} s",
-                            request.redacted_url(),
-                            response.status
-                        );
+                        debug!(self, "{shown}: {}, try {tried}, after {took:.3} s", response.status);
                         let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
-                        return Err(Error::io(format!("fetching {}", request.redacted_url()), &absent));
+                        return Err(Error::io(format!("fetching {shown}"), &absent));
                     }
                     let pause = request.retry_pause(&response, self.clock().wall(), request.deadline);
                     (Error::new(format!("status {}", response.status)), pause)
@@ -136,21 +128,12 @@ impl System {
             let in_time =
                 |pause: &Duration| request.deadline.is_none_or(|deadline| deadline.remaining() > *pause);
             let Some(pause) = pause.filter(in_time).filter(|_| has_retry) else {
-                debug!(
-                    self,
-                    "fetching {}: {error} after {took:.3} s; no try is left",
-                    request.redacted_url()
-                );
+                debug!(self, "fetching {shown}: {error} after {took:.3} s; no try is left");
                 return failed(error);
             };
             busy += u32::from(is_busy);
-            debug!(
-                self,
-                "fetching {}: {error} after {took:.3} s; try {} of {} follows",
-                request.redacted_url(),
-                tried + 1,
-                request.retries.saturating_add(busy + 1)
-            );
+            let (next, all) = (tried + 1, request.retries.saturating_add(busy + 1));
+            debug!(self, "fetching {shown}: {error} after {took:.3} s; try {next} of {all} follows");
             let _wait = self.begin_wait("the next try");
             self.clock().sleep(pause);
         }

@@ -260,6 +260,22 @@ pub fn redact(url: &str) -> String {
     redact_except(url, Paths::WellKnown)
 }
 
+/// Redacts each URL in a text, such as an argument or the output of a program.
+pub fn redact_urls(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+        let start = rest[..at].trim_end_matches(is_scheme).len();
+        let is_end = |c: char| c.is_whitespace() || "'\"<>".contains(c);
+        let end = rest[at..].find(is_end).map_or(rest.len(), |length| at + length);
+        out.push_str(&rest[..start]);
+        out.push_str(&redact(&rest[start..end]));
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
 /// Removes the credentials, the query and the words of the path that `paths` does not show.
 pub fn redact_except(url: &str, paths: Paths) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or(url);
@@ -271,10 +287,17 @@ pub fn redact_except(url: &str, paths: Paths) -> String {
     };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = authority.rsplit('@').next().unwrap_or(authority);
+    // The rest of a password that contains a slash, a question mark or a hash sign.
+    let host = if is_host(host) { host } else { "…" };
     // A file is identified by its path.
     let path =
         if host.is_empty() { Cow::Borrowed(path) } else { paths.redact(without_port(host), path).into() };
     format!("{scheme}{host}{path}")
+}
+
+fn is_host(place: &str) -> bool {
+    let host = without_port(place);
+    host.starts_with('[') || !host.contains(':')
 }
 
 fn without_port(place: &str) -> &str {
@@ -359,6 +382,13 @@ mod tests {
 
     #[test]
     fn urls_are_redacted_unless_well_known() {
+        for (text, expected) in [
+            ("deb [a=b] https://u:p@h/x y 'ftp://h?t=1'", "deb [a=b] https://h/… y 'ftp://h'"),
+            ("no: //url :// x", "no: //url :// x"),
+            ("--at=http://u:p/w@h/x", "--at=http://…/…/…"),
+        ] {
+            assert_eq!(redact_urls(text), expected);
+        }
         for (url, expected) in [
             ("http://u:p@h:80/a?token=x", "http://h:80/…"),
             ("http://h", "http://h"),

@@ -54,6 +54,7 @@ fn analyze(
     if bad.len() > MAX_BAD_LINES {
         warning!(machine.sys, "{} more lines like this", bad.len() - MAX_BAD_LINES);
     }
+    let is_picture = matches!(analysis, Analysis::Plot);
     let text = match analysis {
         Analysis::Show => record::show(&record::records(&events), format.unwrap_or(record::DEFAULT_FORMAT)),
         Analysis::Blame => record::blame(&record::records(&events)),
@@ -68,6 +69,7 @@ fn analyze(
                 .ok_or_else(|| format!("{}: no start of a stage or step", files.infile))?
         }
     };
+    let text = if is_picture { text.into() } else { system::printable(&text) };
     write(&files.outfile, &text)
 }
 

@@ -167,7 +167,11 @@ pub static CLOUD_INIT: CommandSpec = command(
             flag("verbose", Some('v'), "List each file.").repeatable(),
             file("tarfile", Some('t'), "Archive to write.").default("cloud-init.tar.gz"),
             flag("include-userdata", Some('u'), "Ignored, for compatibility.").ignored(),
-            flag("redact-sensitive", Some('r'), "Omit files that are not world-readable."),
+            flag(
+                "redact-sensitive",
+                Some('r'),
+                "Omit user-data and other files that are not world-readable, except for logs.",
+            ),
         ],
     ),
     command(

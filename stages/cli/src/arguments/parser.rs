@@ -161,7 +161,7 @@ impl Parser {
         let error = |problem: &str| {
             Err(Stop::Error(format!("argument {}: {problem}", option.display_name(spec.long_first))))
         };
-        let (value, default) = match option.arity {
+        let (value, most, default) = match option.arity {
             Arity::Nothing => {
                 if let Some(rest) = rest {
                     // `-lw`: the next letter is an option of its own.
@@ -178,30 +178,27 @@ impl Parser {
                 }
                 return Ok(());
             }
-            Arity::One(value) | Arity::OneOrMore(value) => (value, None),
-            Arity::AtMostOne(value, default) => (value, Some(default)),
+            Arity::One(value) => (value, 1, None),
+            Arity::OneOrMore(value) => (value, usize::MAX, None),
+            Arity::AtMostOne(value, default) => (value, 1, Some(default)),
         };
         let rest = rest.map(|rest| match rest.strip_prefix('=') {
             Some(value) if is_letter => value.to_string(),
             _ => rest,
         });
         let mut given = Vec::new();
-        match rest {
-            Some(rest) => given.push(rest),
-            None => {
-                let max = if matches!(option.arity, Arity::OneOrMore(_)) { usize::MAX } else { 1 };
-                while given.len() < max && self.words.front().is_some_and(|word| !is_option(spec, word)) {
-                    given.extend(self.words.pop_front());
-                }
+        if let Some(rest) = rest {
+            given.push(rest);
+        } else {
+            while given.len() < most && self.words.front().is_some_and(|word| !is_option(spec, word)) {
+                given.extend(self.words.pop_front());
             }
         }
-        match (given.is_empty(), default) {
-            (false, _) => {}
-            (true, Some(default)) => given.push(default.to_string()),
-            (true, None) if matches!(option.arity, Arity::OneOrMore(_)) => {
-                return error("expected at least one argument");
-            }
-            (true, None) => return error("expected one argument"),
+        match default {
+            _ if !given.is_empty() => {}
+            Some(default) => given.push(default.to_string()),
+            None if most > 1 => return error("expected at least one argument"),
+            None => return error("expected one argument"),
         }
         for text in given {
             if let ValueKind::Choices(choices) = value.kind

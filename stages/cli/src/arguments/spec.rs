@@ -19,17 +19,8 @@ pub struct CommandSpec {
 
 /// Returns a command.
 pub const fn command(name: &'static str, about: &'static str, options: &'static [OptionSpec]) -> CommandSpec {
-    let (positional, commands, commands_name) = (None, &[], "subcommand");
-    CommandSpec {
-        name,
-        about,
-        options,
-        positional,
-        commands,
-        commands_name,
-        hidden: false,
-        long_first: false,
-    }
+    let (positional, commands, commands_name, hidden, long_first) = (None, &[], "subcommand", false, false);
+    CommandSpec { name, about, options, positional, commands, commands_name, hidden, long_first }
 }
 
 /// An option, by its long name.
@@ -113,16 +104,8 @@ pub enum Count {
 
 /// Returns an option without a value.
 pub const fn flag(long: &'static str, letter: Option<char>, help: &'static str) -> OptionSpec {
-    OptionSpec {
-        long,
-        letter,
-        arity: Arity::Nothing,
-        help,
-        required: false,
-        repeatable: false,
-        ignored: false,
-        ignored_with: &[],
-    }
+    let (arity, required, repeatable, ignored, ignored_with) = (Arity::Nothing, false, false, false, &[]);
+    OptionSpec { long, letter, arity, help, required, repeatable, ignored, ignored_with }
 }
 
 /// Returns an option with one value.

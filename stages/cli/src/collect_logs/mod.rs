@@ -83,11 +83,15 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
     let done = collect(machine, args, &path);
     if done.is_ok() {
         eprintln!("Wrote {path}");
-        if !args.redact_sensitive {
-            eprintln!(
+        match args.redact_sensitive {
+            true => eprintln!(
+                "NOTE: the archive has the logs and the journal, with what scripts of user-data printed. Review it before \
+                 you share it."
+            ),
+            false => eprintln!(
                 "WARNING:\nThe archive may contain secrets: user-data, passwords, keys. Review it before you share it, \
                  or omit them with --redact-sensitive."
-            );
+            ),
         }
     }
     exit_code("Error: ", done)
@@ -276,22 +280,17 @@ impl<'a> Collector<'a> {
         let name = format!("{}{path}", self.top);
         let mut source = path.to_string();
         if self.sys.is_link(path) {
-            match self
-                .sys
-                .real_path(path)
-                .filter(|real| self.allowed_dirs.iter().any(|d| real.starts_with(d)))
-            {
-                Some(real) => source = real,
-                None => {
-                    let target = self.sys.read_link(path).unwrap_or_default();
-                    self.log_verbose(&format!(
-                        "{path} points outside of the collected directories ({target}); stored as a link"
-                    ));
-                    let attributes = Attributes { mode: 0o777, modified: self.now };
-                    let added = self.archive.link(&name, attributes, &target);
-                    return self.report(path, added);
-                }
-            }
+            let is_allowed = |real: &String| self.allowed_dirs.iter().any(|d| real.starts_with(d));
+            let Some(real) = self.sys.real_path(path).filter(is_allowed) else {
+                let target = self.sys.read_link(path).unwrap_or_default();
+                self.log_verbose(&format!(
+                    "{path} points outside of the collected directories ({target}); stored as a link"
+                ));
+                let attributes = Attributes { mode: 0o777, modified: self.now };
+                let added = self.archive.link(&name, attributes, &target);
+                return self.report(path, added);
+            };
+            source = real;
         }
         match self.sys.read_no_follow(&source, self.max_file_size) {
             Ok((_, meta))
@@ -314,7 +313,7 @@ impl<'a> Collector<'a> {
 
     fn log_verbose(&self, text: &str) {
         if self.is_verbose {
-            eprintln!("{text}");
+            eprintln!("{}", system::single_line(text));
         }
     }
 }

@@ -62,7 +62,7 @@ fn make_mime(machine: &Machine, args: &MakeMime) -> Result<ExitCode, String> {
             return Ok(ExitCode::FAILURE);
         }
     }
-    println!("{}", message(&parts));
+    std::println!("{}", message(&parts));
     Ok(ExitCode::SUCCESS)
 }
 

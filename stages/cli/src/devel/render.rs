@@ -9,7 +9,7 @@ use crate::machine::Machine;
 
 pub fn run(machine: &Machine, args: &Render) -> ExitCode {
     machine.exit_code(rendered(machine, args).map(|text| {
-        print!("{text}");
+        std::print!("{text}");
         ExitCode::SUCCESS
     }))
 }

@@ -44,6 +44,7 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
         }
         let place =
             split_position(&format!("{at}: ")).map_or_else(|| "users".to_string(), |(place, _)| place);
+        let name = config::shown_name(&name);
         let problem = format!("user {name} is configured and not in /etc/passwd");
         page.findings.error(place, problem, "see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always");
     }

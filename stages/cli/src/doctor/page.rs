@@ -1,8 +1,9 @@
 //! The page of `doctor`: its parts and findings, as text and as JSON.
 
 use serde_json::{Map, Value, json};
+use system::single_line;
 
-use crate::finding::{Finding, Findings, printable};
+use crate::finding::{Finding, Findings};
 
 /// The version of the JSON output; a field is only added within a version.
 const VERSION: u64 = 1;
@@ -50,14 +51,16 @@ impl Page {
         }
         for section in &self.sections {
             text += &format!("\n{}\n", section.title.to_uppercase());
-            text.extend(section.lines.iter().take(MAX_LINES).map(|line| format!("  {}\n", printable(line))));
+            text.extend(
+                section.lines.iter().take(MAX_LINES).map(|line| format!("  {}\n", single_line(line))),
+            );
             if section.lines.len() > MAX_LINES {
                 text += &format!("  and {} more (--format json)\n", section.lines.len() - MAX_LINES);
             }
         }
         if !self.findings.unread.is_empty() {
             text += "\nNOT READ\n";
-            text.extend(self.findings.unread.iter().map(|what| format!("  {}\n", printable(what))));
+            text.extend(self.findings.unread.iter().map(|what| format!("  {}\n", single_line(what))));
         }
         text
     }

@@ -1,6 +1,7 @@
 //! `cloud-init apply --root DIR`: runs the stages on an image. Programs run chrooted in the image; work that needs a running
 //! machine (the kernel's hostname, links, mounts, growing disks) is left to the first boot.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -44,7 +45,12 @@ fn diff(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool>
     };
     let (text, reports) =
         plan_stages(machine, global, &request, (PLAN_TIMEOUT, false), |view, reports| view.unified(reports))?;
-    print!("{text}");
+    // patch(1) reads the contents of files as they are.
+    if std::io::stdout().is_terminal() {
+        print!("{text}")
+    } else {
+        std::print!("{text}")
+    }
     Ok(has_errors(&reports))
 }
 

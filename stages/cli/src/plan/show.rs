@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use state::Layout;
-use system::System;
+use system::{System, single_line};
 
 use super::diff::{Line, diff};
 use crate::json;
@@ -41,7 +41,7 @@ impl PlanView<'_> {
                 effect["diff"] = lines.into();
             }
         }
-        serde_json::to_string_pretty(&json!({"version": 1, "stages": reports})).unwrap_or_default() + "\n"
+        state::json_text(&json!({"version": 1, "stages": reports}), 2)
     }
 
     /// Returns the effects as text, in order, each below the step and the key that cause it.
@@ -63,10 +63,10 @@ impl PlanView<'_> {
                 }
                 let cause = cause(effect);
                 if cause != heading {
-                    let _ = writeln!(text, "  {cause}");
+                    let _ = writeln!(text, "  {}", single_line(&cause));
                     heading = cause;
                 }
-                let _ = writeln!(text, "    {}", self.line(effect));
+                let _ = writeln!(text, "    {}", single_line(&self.line(effect)));
                 if field("do") == "write" && last.get(field("path")) == Some(&this) {
                     for line in self.diff_lines(field("path")).into_iter().flatten() {
                         let _ = writeln!(text, "      {line}");
@@ -80,7 +80,7 @@ impl PlanView<'_> {
                 );
             }
             for (word, message) in messages(report) {
-                let _ = writeln!(text, "  {word}: {message}");
+                let _ = writeln!(text, "  {word}: {}", single_line(message));
             }
         }
         text

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
-use system::System;
+use system::{System, single_line};
 
 use super::diff::{Line, diff};
 use super::show::{PlanView, cause, last_writes, messages};
@@ -35,12 +35,12 @@ impl PlanView<'_> {
             let stage = json::text(report, "stage");
             for effect in json::items(report, "effects") {
                 if !self.is_state(json::text(effect, "path")) && effect["do"] != "write" {
-                    let line = self.line(effect).replace('\n', "\n# ");
-                    let _ = writeln!(text, "# {stage}: {}: {line}", cause(effect));
+                    let what = format!("{stage}: {}: {}", cause(effect), self.line(effect));
+                    let _ = writeln!(text, "# {}", single_line(&what));
                 }
             }
             for (word, message) in messages(report) {
-                let _ = writeln!(text, "# {stage}: {word}: {}", message.replace('\n', "\n# "));
+                let _ = writeln!(text, "# {stage}: {word}: {}", single_line(message));
             }
         }
         text

@@ -140,11 +140,8 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     }
     let network = of_instance("network-config.json");
     if machine.sys.exists(&network) {
-        parts.push(Document {
-            name: "network-config",
-            schema_type: SchemaType::NetworkConfig,
-            path: network,
-        });
+        let (name, schema_type) = ("network-config", SchemaType::NetworkConfig);
+        parts.push(Document { name, schema_type, path: network });
     }
     parts
 }
@@ -195,7 +192,7 @@ fn validate(
         let mut kind = user_data_type(&text);
         let mut at = 1;
         if kind == Some("text/jinja2") {
-            text = render_template(machine, path, &text, args)?;
+            text = render_template(machine, path, &text, args).map_err(NotValidated::Failed)?;
             kind = user_data_type(&text);
             // The header of the result is the second line of the template.
             at = 2;
@@ -225,23 +222,22 @@ fn validate(
         let finding = Finding { kind: FindingKind::Invalid, at, key: String::new(), message };
         return Ok(Validation { is_other_type: true, ..Validation::new(text, vec![finding]) });
     }
-    let findings = match part.schema_type {
-        SchemaType::CloudConfig => schema::check_cloud_config(&parsed.root, &modules::where_key_belongs),
+    let (findings, warnings) = match part.schema_type {
+        SchemaType::CloudConfig => {
+            (schema::check_cloud_config(&parsed.root, &modules::where_key_belongs), Vec::new())
+        }
         SchemaType::NetworkConfig => {
             let inner = parsed.root.get("network").unwrap_or(&parsed.root);
             if inner.is_falsy() {
                 let reason = "Skipping network-config schema validation on empty config.";
                 return Err(NotValidated::Skipped(reason.into()));
             }
-            schema::check_network(&parsed.root)
-        }
-    };
-    // Upstream's schema takes any key of a device, as netplan may have learned it since.
-    let warnings = match part.schema_type {
-        SchemaType::CloudConfig => Vec::new(),
-        SchemaType::NetworkConfig => {
+            let findings = schema::check_network(&parsed.root);
+            // Upstream's schema takes any key of a device, as netplan may have learned it since.
             let unknown = netconfig::parse::unknown_keys(&parsed.root);
-            unknown.iter().filter(|f| !findings.iter().any(|other| other.at == f.at)).cloned().collect()
+            let is_new = |f: &&Finding| !findings.iter().any(|other| other.at == f.at);
+            let warnings = unknown.iter().filter(is_new).cloned().collect();
+            (findings, warnings)
         }
     };
     let mut all = Findings::default();
@@ -288,7 +284,7 @@ fn user_data_type(text: &str) -> Option<&'static str> {
 }
 
 /// Renders a template with the instance data. Fails with a message if it cannot be rendered.
-fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, NotValidated> {
+fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, String> {
     let data = args.instance_data.clone().unwrap_or_else(|| machine.instance_data());
     let (file_sys, file_path) = machine.resolve(&data);
     let values = Machine::read_json(&file_sys, &file_path);
@@ -301,32 +297,23 @@ fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> 
         }
         values => values,
     };
-    let values = values.map_err(|e| {
-        NotValidated::Failed(match e.kind() {
-            _ if e.is_not_found() => {
-                format!("Cannot render jinja template vars. Instance data not yet present at {data}")
-            }
-            Some(std::io::ErrorKind::PermissionDenied) => {
-                format!("Cannot render jinja template vars. No read permission on '{data}'. Try sudo")
-            }
-            _ => format!("Loading Jinja instance data failed: {e}"),
-        })
+    let values = values.map_err(|e| match e.kind() {
+        _ if e.is_not_found() => {
+            format!("Cannot render jinja template vars. Instance data not yet present at {data}")
+        }
+        Some(std::io::ErrorKind::PermissionDenied) => {
+            format!("Cannot render jinja template vars. No read permission on '{data}'. Try sudo")
+        }
+        _ => format!("Loading Jinja instance data failed: {e}"),
     })?;
     if values.as_map().is_none() {
-        return Err(NotValidated::Failed(format!(
-            "Loading Jinja instance data failed: {data}: expected a map"
-        )));
+        return Err(format!("Loading Jinja instance data failed: {data}: expected a map"));
     }
-    match crate::query::render_text(text, &values) {
-        Ok((rendered, unknown)) => {
-            if !unknown.is_empty() {
-                let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                warning!(machine.sys, "Could not render jinja template variables in file '{path}': {names}");
-            }
-            Ok(rendered)
-        }
-        Err(reason) => {
-            Err(NotValidated::Failed(format!("Failed to render templated user-data. {path}, {reason}")))
-        }
+    let (rendered, unknown) = crate::query::render_text(text, &values)
+        .map_err(|reason| format!("Failed to render templated user-data. {path}, {reason}"))?;
+    if !unknown.is_empty() {
+        let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        warning!(machine.sys, "Could not render jinja template variables in file '{path}': {names}");
     }
+    Ok(rendered)
 }

@@ -7,6 +7,7 @@
 use std::io::IsTerminal as _;
 
 use config::{Finding, FindingKind};
+use system::single_line;
 
 use super::validation::{Document, Validation};
 use crate::arguments::Schema;
@@ -36,7 +37,8 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
         let style = Style { colour: is_person && has_colour(), shows_values: is_person };
         for (finding, severity) in result.by_position() {
             for line in excerpt(finding, severity, &part.path, &result.text, style) {
-                eprintln!("{indent}{line}");
+                // Escaped already; it may have colours.
+                std::eprintln!("{indent}{line}");
             }
         }
     }
@@ -95,7 +97,8 @@ fn excerpt(finding: &Finding, severity: Severity, path: &str, source: &str, styl
         format!("{}: ", finding.key)
     };
     let word = style.paint(colour, severity.as_str());
-    let mut lines = vec![format!("{}: {word}: {key}{}", style.paint("1", &place), finding.message)];
+    let (place, text) = (single_line(&place), format!("{key}{}", finding.message));
+    let mut lines = vec![format!("{}: {word}: {}", style.paint("1", &place), single_line(&text))];
     let index = (finding.at.line as usize).checked_sub(1);
     if let Some(text) = index.and_then(|index| source.lines().nth(index)) {
         let column = (finding.at.column as usize).saturating_sub(1);
@@ -115,7 +118,7 @@ fn window(text: &str, column: usize) -> (String, usize, usize) {
     let start = if column < MAX_WIDTH - 20 { 0 } else { column - MAX_WIDTH / 2 };
     let printable = |c: char| match c {
         '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
+        c if system::is_unprintable(c) => '\u{fffd}',
         c => c,
     };
     let shown: String = text.chars().skip(start).take(MAX_WIDTH).map(printable).collect();

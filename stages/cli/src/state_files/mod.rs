@@ -10,6 +10,7 @@ mod semaphores;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use system::single_line;
 
 use crate::arguments::Format;
 use crate::finding::{Finding, Findings};
@@ -45,11 +46,11 @@ pub fn show(machine: &Machine, format: Format) -> ExitCode {
         for finding in &checked.all {
             print!("{}", finding.text());
             if let Some(repair) = &finding.repair {
-                println!("{:<8} -> state repair: {}", "", repair.describe(&finding.place));
+                println!("{:<8} -> state repair: {}", "", single_line(&repair.describe(&finding.place)));
             }
         }
         for what in &checked.unread {
-            println!("{:<8} {what}", "unread");
+            println!("{:<8} {}", "unread", single_line(what));
         }
         if checked.all.is_empty() && checked.unread.is_empty() {
             println!("the state is consistent");
@@ -81,6 +82,7 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
             continue;
         };
         let what = repair.describe(&finding.place);
+        let what = single_line(&what);
         match if is_plan { Ok(()) } else { repair.apply(machine, &finding.place) } {
             Ok(()) => {
                 println!("{:<8} {what} ({})", if is_plan { "would" } else { "repaired" }, finding.problem)
@@ -92,7 +94,7 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
         }
     }
     for what in &checked.unread {
-        println!("{:<8} {what}", "unread");
+        println!("{:<8} {}", "unread", single_line(what));
     }
     if checked.all.is_empty() && !is_left {
         println!("nothing to repair");

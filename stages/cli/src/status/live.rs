@@ -54,10 +54,10 @@ fn line(report: &Report, seconds: u64) -> String {
     for (what, seconds) in &report.activities {
         text += &format!(": {what} {} s", seconds.floor());
     }
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let text = system::single_line(&text);
     match text.chars().count() > WIDTH {
         true => text.chars().take(WIDTH - 1).chain(['…']).collect(),
-        false => text,
+        false => text.into_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use state::{StageStatus, Status};
-use system::{Command, Error, Result};
+use system::{Command, Error, Result, single_line};
 
 use crate::machine::Machine;
 use crate::units::{failed_unit, no_stage_is_pending};
@@ -56,30 +56,20 @@ fn records(stages: &Map<String, Value>) -> Vec<StageStatus> {
     maps.filter_map(|record| StageStatus::deserialize(record).ok()).collect()
 }
 
-/// The recorded status of this boot.
-struct BootStatus {
-    /// The value of `v1` in status.json.
-    stages: Map<String, Value>,
-    /// The last stage has finished, although result.json does not exist.
-    has_ended: bool,
-}
-
-/// Reads the status of this boot, `None` if there is none. Fails if the file cannot be read or is not a JSON map.
-fn read_status(machine: &Machine) -> Result<Option<BootStatus>> {
+/// Reads the status of this boot, `None` if there is none: the value of `v1`, and whether the last stage has finished
+/// although result.json does not exist. Fails if the file cannot be read or is not a JSON map.
+fn read_status(machine: &Machine) -> Result<Option<(Map<String, Value>, bool)>> {
     let (sys, path) = (&machine.sys, machine.layout.status());
     if !sys.exists(&path) {
         let status = Status::find(sys, &machine.layout)?;
-        return Ok(status.map(|status| BootStatus {
-            has_ended: status.is_finished(),
-            stages: take_v1(status.to_json()),
-        }));
+        return Ok(status.map(|status| (take_v1(status.to_json()), status.is_finished())));
     }
     let bytes = sys.read(&path)?;
     let all = config::json::value(&bytes).map_err(|e| Error::new(e.in_file(&path)))?;
     if !all.is_object() {
         return Err(Error::new(format!("{path}: expected a map")));
     }
-    Ok(Some(BootStatus { stages: take_v1(all), has_ended: false }))
+    Ok(Some((take_v1(all), false)))
 }
 
 /// Returns the value of `v1`, empty for a status of another version.
@@ -111,8 +101,7 @@ impl Report {
         };
         let has_status = found.is_some() || broken.is_some();
         // The result is missing if /run is full.
-        let has_ended = found.as_ref().is_some_and(|found| found.has_ended);
-        let stages = found.map(|found| found.stages).unwrap_or_default();
+        let (stages, has_ended) = found.unwrap_or_default();
         let records = records(&stages);
         let times = records.iter().flat_map(|record| [record.start, record.finished]);
         let latest = times.flatten().fold(0.0, f64::max);
@@ -141,8 +130,7 @@ impl Report {
             (None, None) => detail_without_status(machine, boot_code, meaning),
         };
         if state == State::Running
-            && sys.is_live()
-            && sys.is_dir("/run/systemd/system")
+            && runs_systemd(machine)
             && let Some(unit) = failed_unit(machine)
         {
             state = State::Done;
@@ -170,13 +158,10 @@ impl Report {
     /// Returns whether this boot has no status and systemd reports no stage as running or queued. Generators finish before
     /// any unit starts.
     pub(super) fn has_no_verdict(&self, machine: &Machine) -> bool {
-        let (sys, layout) = (&machine.sys, &machine.layout);
-        let has_verdict = || ["enabled", "disabled"].iter().any(|name| sys.exists(layout.run(name)));
         self.state == State::NotStarted
             && self.stages.is_empty()
-            && sys.is_live()
-            && sys.is_dir("/run/systemd/system")
-            && !has_verdict()
+            && runs_systemd(machine)
+            && !has_verdict(machine)
             && no_stage_is_pending(machine)
     }
 
@@ -215,13 +200,13 @@ impl Report {
         if !self.last_update.is_empty() {
             text += &format!("last_update: {}\n", self.last_update);
         }
-        text += &format!("detail: {}\n", self.detail);
+        text += &format!("detail: {}\n", single_line(&self.detail));
         if !self.activities.is_empty() {
             // Not in upstream, and only while a stage works for long.
-            text += &format!("activity: {}\n", describe_activities(&self.activities));
+            text += &format!("activity: {}\n", single_line(&describe_activities(&self.activities)));
         }
         text += "errors:";
-        let line = |t: &str| format!("\n\t- {}", system::single_line(&t.replace('\n', " ")));
+        let line = |t: &str| format!("\n\t- {}", single_line(&t.replace('\n', " ")));
         text += &match self.errors.is_empty() {
             true => " []".to_string(),
             false => self.errors.iter().map(|e| line(e)).collect(),
@@ -332,13 +317,21 @@ fn boot_code(machine: &Machine) -> (&'static str, &'static str) {
     }
 }
 
+fn runs_systemd(machine: &Machine) -> bool {
+    machine.sys.is_live() && machine.sys.is_dir("/run/systemd/system")
+}
+
+/// Returns whether the generator has decided.
+fn has_verdict(machine: &Machine) -> bool {
+    ["enabled", "disabled"].iter().any(|name| machine.sys.exists(machine.layout.run(name)))
+}
+
 fn disabled_by_environment(machine: &Machine) -> bool {
     if std::env::var("KERNEL_CMDLINE").is_ok_and(|v| v.contains(DISABLED)) {
         return true;
     }
     // systemd is queried only if the generator wrote no marker.
-    let decided = ["enabled", "disabled"].iter().any(|m| machine.sys.exists(machine.layout.run(m)));
-    if decided || !machine.sys.is_live() {
+    if has_verdict(machine) || !machine.sys.is_live() {
         return false;
     }
     // Wait: status | systemctl | -

@@ -44,7 +44,11 @@ impl EventSink for HyperV {
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(key, value)| (&**key, &**value)).collect();
         if let Err(e) = sys.append_kvp(&self.pool, &pairs) {
             self.has_failed = true;
-            warning!(sys, "reporting.{}: {e}; no further events are written in this stage", self.name);
+            warning!(
+                sys,
+                "{}: {e}; no further events are written in this stage",
+                config::join_key("reporting", &self.name)
+            );
         }
     }
 }

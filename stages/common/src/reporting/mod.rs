@@ -70,7 +70,7 @@ impl Reporting {
             };
             match sink(keys, parts) {
                 Ok(sink) => boot.sys.events().add_and_replay(&boot.sys, &name, sink),
-                Err(e) => warning!(boot.sys, "reporting.{name}: {e}"),
+                Err(e) => warning!(boot.sys, "{}: {e}", config::join_key("reporting", &name)),
             }
         }
         findings

@@ -18,11 +18,12 @@ pub fn store_unsent(sys: &System, path: &str, name: &str, events: &[String]) {
     let mut all = read_unsent(sys, path);
     all.entry(name.to_string()).or_default().extend_from_slice(events);
     let text = serde_json::to_vec(&all).unwrap_or_default();
+    let place = config::join_key("reporting", name);
     if text.len() as u64 > MAX_UNSENT {
-        return warning!(sys, "reporting.{name}: {} events are too large to store; dropped", events.len());
+        return warning!(sys, "{place}: {} events are too large to store; dropped", events.len());
     }
     if let Err(e) = sys.write(path, text, WriteOptions::secret()) {
-        warning!(sys, "reporting.{name}: {e}");
+        warning!(sys, "{place}: {e}");
     }
 }
 

@@ -118,7 +118,7 @@ impl EventSink for Webhook {
         let error = self.ended.recv_timeout(until.remaining());
         // Only the event whose request is under way can now be sent twice.
         self.progress.is_over.store(true, Ordering::SeqCst);
-        let (name, url) = (&self.name, &self.url);
+        let (place, url) = (config::join_key("reporting", &self.name), &self.url);
         let unsent = self.events.get(self.progress.handled.load(Ordering::SeqCst)..).unwrap_or_default();
         let failed = self.progress.failed.load(Ordering::Relaxed);
         let dropped = if self.unsent_file.is_some() { 0 } else { unsent.len() };
@@ -126,14 +126,14 @@ impl EventSink for Webhook {
             let why = error.ok().flatten().unwrap_or_else(|| format!("{url}: no response in time"));
             warning!(
                 sys,
-                "reporting.{name}: {} of {} events were not sent: {why}",
+                "{place}: {} of {} events were not sent: {why}",
                 failed + dropped,
                 self.events.len()
             );
         }
         if let Some(file) = self.unsent_file.as_ref().filter(|_| !unsent.is_empty()) {
-            debug!(sys, "reporting.{name}: {} events are left for the next stage", unsent.len());
-            store_unsent(sys, file, name, unsent);
+            debug!(sys, "{place}: {} events are left for the next stage", unsent.len());
+            store_unsent(sys, file, &self.name, unsent);
         }
     }
 }

@@ -2,14 +2,7 @@
 
 use super::super::event;
 use super::super::time::{self, SECOND};
-
-/// The kind of a detail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Command,
-    Request,
-    Wait,
-}
+use super::Kind;
 
 /// A part of a step that only the log's text describes. Times are microseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,14 +56,9 @@ pub fn from_log(log: &str, now: i64) -> Vec<Detail> {
 }
 
 fn read_line(message: &str, at: i64, line: usize, all: &mut Vec<Detail>, open: &mut Vec<Open>) {
-    let detail = |kind, text: &str| Detail {
-        kind,
-        begin: at,
-        end: i64::MIN,
-        text: text.to_string(),
-        result: String::new(),
-        is_failure: false,
-        lines: (line, line),
+    let detail = |kind, text: &str| {
+        let (text, result, lines) = (text.to_string(), String::new(), (line, line));
+        Detail { kind, begin: at, end: i64::MIN, text, result, is_failure: false, lines }
     };
     if let Some((command, accepted)) = begin_of_command(message) {
         open.push(Open { detail: detail(Kind::Command, command), accepted: accepted.into() });

@@ -10,6 +10,19 @@ use system::System;
 use super::event::Event;
 use super::record;
 
+/// What a row or a detail shows, by which it has its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The kernel, systemd and its units.
+    System,
+    Stage,
+    Search,
+    Step,
+    Command,
+    Request,
+    Wait,
+}
+
 /// The input of a picture.
 pub struct Input<'a> {
     pub events: &'a [Event],

@@ -3,21 +3,9 @@
 use super::super::event::Event;
 use super::super::record::{Record, Step};
 use super::super::time::SECOND;
-use super::details::{self, Detail};
+use super::Kind;
+use super::details::Detail;
 use super::units::UnitTimes;
-
-/// The colour of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The kernel, systemd and its units.
-    System,
-    Stage,
-    Search,
-    Step,
-    Command,
-    Request,
-    Wait,
-}
 
 /// One bar. Times are microseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +24,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns a row that is not from a log.
+    fn new(kind: Kind, begin: i64, end: Option<i64>, label: &str, description: String) -> Row {
+        let (label, lines) = (label.to_string(), None);
+        Row { kind, depth: 0, begin, end, label, description, is_failure: false, lines }
+    }
+
     /// Returns the duration, zero if the clock was set back.
     pub fn duration(&self) -> Option<i64> {
         Some((self.end? - self.begin).max(0))
@@ -88,16 +82,10 @@ fn of_step(start: &Event, finish: Option<&Event>) -> Row {
         Some(finish) => (&finish.description, finish.result.as_str()),
         None => (&start.description, "did not end"),
     };
-    Row {
-        kind,
-        depth: 0,
-        begin: start.at,
-        end: finish.map(|finish| finish.at),
-        label,
-        description: format!("{}: {text}\n{result}", start.name),
-        is_failure: result == "FAIL",
-        lines: Some((start.line, finish.map_or(usize::MAX, |finish| finish.line))),
-    }
+    let description = format!("{}: {text}\n{result}", start.name);
+    let lines = Some((start.line, finish.map_or(usize::MAX, |finish| finish.line)));
+    let row = Row::new(kind, start.at, finish.map(|finish| finish.at), &label, description);
+    Row { is_failure: result == "FAIL", lines, ..row }
 }
 
 /// Returns the kind and the label for the name of an event.
@@ -124,25 +112,14 @@ fn label(name: &str) -> (Kind, String) {
 }
 
 fn of_detail(detail: &Detail) -> Row {
-    let (kind, label) = match detail.kind {
-        details::Kind::Command => (Kind::Command, words(&detail.text)),
-        details::Kind::Request => (Kind::Request, detail.text.clone()),
-        details::Kind::Wait => (Kind::Wait, format!("wait for {}", detail.text)),
+    let label = match detail.kind {
+        Kind::Command => words(&detail.text),
+        Kind::Wait => format!("wait for {}", detail.text),
+        _ => detail.text.clone(),
     };
-    Row {
-        kind,
-        depth: 0,
-        begin: detail.begin,
-        end: Some(detail.end),
-        description: if detail.result.is_empty() {
-            label.clone()
-        } else {
-            format!("{label}\n{}", detail.result)
-        },
-        label,
-        is_failure: detail.is_failure,
-        lines: Some(detail.lines),
-    }
+    let description = format!("{label}\n{}", detail.result).trim_end_matches('\n').to_string();
+    let row = Row::new(detail.kind, detail.begin, Some(detail.end), &label, description);
+    Row { is_failure: detail.is_failure, lines: Some(detail.lines), ..row }
 }
 
 /// Returns the words of an argument vector as it is logged, `['a', 'b c']`.
@@ -226,23 +203,13 @@ fn with_gaps(rows: Vec<Row>, units: &UnitTimes) -> Vec<Row> {
 }
 
 fn add_gap(all: &mut Vec<Row>, from: i64, to: i64, is_first: bool, units: &UnitTimes) {
-    let row = |kind, depth, begin, end, label: &str, description: String| Row {
-        kind,
-        depth,
-        begin,
-        end: Some(end),
-        label: label.into(),
-        description,
-        is_failure: false,
-        lines: None,
-    };
     if is_first {
         for (name, begin, end) in &units.spans {
-            all.push(row(Kind::System, 0, *begin, *end, name, format!("{name} (from systemd)")));
+            all.push(Row::new(Kind::System, *begin, Some(*end), name, format!("{name} (from systemd)")));
         }
     } else {
         let text = "between two stages: systemd starts other units".to_string();
-        all.push(row(Kind::Wait, 0, from, to, "wait for systemd", text));
+        all.push(Row::new(Kind::Wait, from, Some(to), "wait for systemd", text));
     }
     let shared = |begin: i64, end: i64| end.min(to) - begin.max(from);
     let mut found: Vec<_> = units.units.iter().filter(|u| shared(u.1, u.2) >= MIN_GAP).collect();
@@ -250,13 +217,15 @@ fn add_gap(all: &mut Vec<Row>, from: i64, to: i64, is_first: bool, units: &UnitT
     found.truncate(MAX_UNITS);
     sort::sort_by_key(&mut found, |u| (u.1, u.0.as_str()));
     for (name, begin, end) in found {
-        all.push(row(Kind::System, 1, *begin, *end, name, format!("{name}: started by systemd")));
+        let row = Row::new(Kind::System, *begin, Some(*end), name, format!("{name}: started by systemd"));
+        all.push(Row { depth: 1, ..row });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::{event, record};
+    use super::super::details;
     use super::*;
 
     const NOW: i64 = 1_930_392_000 * SECOND;

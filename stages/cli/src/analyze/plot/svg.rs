@@ -2,7 +2,8 @@
 //! uses the width of the window and the text keeps its size.
 
 use super::super::time::{self, SECOND};
-use super::rows::{Kind, Row};
+use super::Kind;
+use super::rows::Row;
 
 /// The head of the picture.
 pub struct Head {
@@ -188,8 +189,9 @@ fn draw_row(out: &mut String, scale: &Scale, row: &Row, y: usize, end: i64, head
 /// Returns the escaped text under the pointer: what it is, when, and the place in the log.
 fn hover_text(row: &Row, took: &str, zero: i64, head: &Head) -> String {
     let place = match row.lines {
-        Some((from, to)) if head.has_lines && to == usize::MAX => format!("\n{}:{from}", head.log),
-        Some((from, to)) if head.has_lines && from == to => format!("\n{}:{from}", head.log),
+        Some((from, to)) if head.has_lines && (to == usize::MAX || from == to) => {
+            format!("\n{}:{from}", head.log)
+        }
         Some((from, to)) if head.has_lines => format!("\n{}:{from}-{to}", head.log),
         Some((from, _)) => format!("\n{}: entry {from}", head.log),
         None => String::new(),

@@ -1,0 +1,83 @@
+//! Names and paths of keys in messages. What a document has at the place of a key may be a secret, because a blank was
+//! forgotten (`password:secret`): only what looks like a name is quoted. Anything else is described by its length.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::did_you_mean;
+
+const MAX_NAME_LENGTH: usize = 64;
+
+/// Returns whether text of a document may be quoted as a name in messages that all users can read.
+pub fn looks_like_name(text: &str) -> bool {
+    let is_device = text.starts_with("/dev/");
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b) || (b == b'/' && is_device);
+    (text.len() <= MAX_NAME_LENGTH && text.bytes().all(is_part)) || is_mac(text)
+}
+
+/// A map of NICs has them as its keys.
+fn is_mac(text: &str) -> bool {
+    let is_octet = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    text.len() == 17 && text.split(':').all(is_octet)
+}
+
+/// Returns a name for messages: the name itself, or the shape of text that does not look like one.
+pub fn shown_name(text: &str) -> Cow<'_, str> {
+    if looks_like_name(text) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("(text of {} characters)", text.chars().count()))
+}
+
+/// Appends a key, which is not shown unless it looks like a name, or the index of an item to a path.
+pub fn push_key(path: &mut String, key: &str) {
+    let index = key.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if index.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
+        return path.push_str(key);
+    }
+    let dot = if path.is_empty() { "" } else { "." };
+    let _ = write!(path, "{dot}{}", shown_name(key));
+}
+
+/// Returns the path of a key below another path; an empty path is the top level.
+pub fn join_key(path: &str, key: &str) -> String {
+    let mut path = path.to_string();
+    push_key(&mut path, key);
+    path
+}
+
+/// Returns the message about an unknown key, with the most similar known one.
+pub fn unknown_key<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    match did_you_mean(name, known) {
+        _ if !looks_like_name(name) && name.contains(':') => {
+            "unknown key; is a blank missing after the colon?".into()
+        }
+        Some(near) => format!("unknown key; did you mean '{near}'?"),
+        None => "unknown key".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_are_quoted() {
+        for (key, path, message) in [
+            ("nmae", "a.nmae", "unknown key; did you mean 'name'?"),
+            ("b-c_d.E7", "a.b-c_d.E7", "unknown key"),
+            ("/dev/disk/by-id/x", "a./dev/disk/by-id/x", "unknown key"),
+            ("02:00:00:0a:00:01", "a.02:00:00:0a:00:01", "unknown key"),
+            ("[12]", "a[12]", "unknown key"),
+            ("", "a.", "unknown key"),
+            ("name:hunter2", "a.(text of 12 characters)", "unknown key; is a blank missing after the colon?"),
+            ("[hunter2]", "a.(text of 9 characters)", "unknown key"),
+            ("name hunter2", "a.(text of 12 characters)", "unknown key"),
+            ("n\u{1b}[2Jé\n", "a.(text of 7 characters)", "unknown key"),
+            (&"x".repeat(65), "a.(text of 65 characters)", "unknown key"),
+        ] {
+            assert_eq!((join_key("a", key).as_str(), unknown_key(key, ["name"]).as_str()), (path, message));
+        }
+        assert_eq!(join_key("", "a"), "a");
+    }
+}
