@@ -19,7 +19,7 @@ VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1
 # Prefix of tests that need root, with the variables that they read.
 AS_ROOT    = $(if $(filter-out 0,$(shell id -u)),sudo -n) env BIN=$(BIN) $(foreach name,FIRSTLIGHT_CACHE \
     FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_REFERENCE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT FIRSTLIGHT_JOBS \
-    FIRSTLIGHT_ROOTS FIRSTLIGHT_UBUNTU_MIRROR FIRSTLIGHT_CASE FIRSTLIGHT_CLOUD WRITE,$(if $($(name)),$(name)=$($(name))))
+    FIRSTLIGHT_ROOTS FIRSTLIGHT_UBUNTU_MIRROR FIRSTLIGHT_CASE FIRSTLIGHT_CLOUD FIRSTLIGHT_FS WRITE,$(if $($(name)),$(name)=$($(name))))
 # Runs parts of the tests.
 TESTS      = GOAL='$@' MAKE='$(MAKE)' RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' PREBUILT='$(PREBUILT)' tests/run
 HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')

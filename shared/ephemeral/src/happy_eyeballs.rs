@@ -14,7 +14,7 @@ use crate::changed_link::{POLL_INTERVAL, Reachability};
 
 /// The time between the first requests of two candidates, so that an immediate response makes the others unnecessary.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
-/// Once a candidate is locked, the time for a family that is still coming up: that of a router's first advertisement.
+/// Once systemd-imds locks the address of a candidate, the time for a family that is still coming up: that of a router's first advertisement.
 // Wait: the temporary network | the other address family, while systemd-imds locks the first | -
 const LOCKED_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -55,7 +55,7 @@ enum State {
     /// Waits for the addresses of its host.
     Resolving(PendingLookup),
     Running(Box<Exchange>),
-    /// The result of a try that others waited for: of https, which another program speaks.
+    /// The result of a request over https, which another program makes while the other candidates wait.
     Complete(Box<Result<Response>>),
     Failed,
 }

@@ -15,7 +15,7 @@ use crate::router_solicitation::{ALL_ROUTERS_ETHERNET, eui64_link_local, solicit
 // Wait: the temporary network | the answer to a router solicitation, of which there are three | -
 const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
 const MAX_SOLICITATIONS: u32 = 3;
-/// By then a kernel that creates a link-local address has begun to: it may notice the carrier a second late.
+/// The time after which a kernel that creates a link-local address has begun to do so: it may notice the carrier a second late.
 // Wait: the temporary network | the kernel to begin with a link-local address | -
 const KERNEL_ADDRESS_TIMEOUT: Duration = Duration::from_millis(2000);
 

@@ -46,7 +46,7 @@ impl Frequency {
 /// The second line of a semaphore until the work is confirmed.
 const STARTED: &str = "started\n";
 
-/// The file of an instance that exists until its network configuration is written.
+/// The file of an instance that exists until its network configuration is confirmed to be on the disk.
 const NETWORK_IS_DUE: &str = "network-is-due";
 
 /// The progress of some work, by its semaphore.
@@ -119,7 +119,7 @@ pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency)
 }
 
 /// Records that the network configuration of a new instance is to be written, so that a later stage or the next boot does it if
-/// this one is interrupted. In the group of the files that make the instance known, before these.
+/// this one is interrupted. It belongs to the group of files that make the instance known, and is written before them.
 ///
 /// # Errors
 /// Fails if the file cannot be written.

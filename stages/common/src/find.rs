@@ -209,7 +209,7 @@ pub fn cached_instance(boot: &mut Boot, record: &mut Record) -> Option<FoundInst
             return Some(found_in_cache(boot, step, *instance, "restored from cache with run check"));
         }
         Cached::Python { id } if id.as_deref().is_some_and(|id| is_of_this_boot(boot, id)) => {
-            // Python's cloud-init was replaced after it had run in this boot: a manual task is for its instance.
+            // Python's cloud-init was replaced after it had run in this boot: a command that is run by hand continues its instance.
             let instance = Instance::from_text_files(&boot.sys, &boot.layout)?;
             return Some(found_in_cache(
                 boot,

@@ -15,7 +15,7 @@ use crate::service::tree::{self, Prefetched};
 use crate::{Nic, Search, Stage};
 
 /// The time limit for a NIC to come up. A cloud's DHCP server responds within a second.
-// Wait: the local stage | one NIC: its carrier, DHCP, and router advertisements | -
+// Wait: the local stage | one NIC: its carrier, DHCP for the metadata, and router advertisements | -
 pub const LINK_TIMEOUT: Duration = Duration::from_secs(60);
 /// No further NIC is tried after this time: the stage has ten minutes, and the network stage follows.
 // Wait: the local stage | all NICs, one after the other; later no further NIC is tried | -

@@ -27,7 +27,7 @@ use crate::disks::device_aliases;
 use crate::disks::metadata_devices::MetadataDevices;
 use crate::{Context, Frequency, Module, or_warn};
 
-// A disk that is partitioned as requested and a file system that exists are kept.
+// Repeatable: it keeps a disk that is partitioned as requested, and an existing file system.
 pub const MODULE: Module = Module::if_set::<Keys>("disk_setup", Frequency::Instance, run).repeatable();
 
 fn run(context: &Context<'_>) -> Result<()> {

@@ -277,7 +277,7 @@ pub fn run_module(
     entry.result(result)
 }
 
-/// Returns whether a module has anything to do: one that runs scripts may have none, another is configured.
+/// Returns whether a module has anything to do. Only one that runs the scripts of a directory may have nothing.
 fn has_work(context: &Context<'_>, module: &Module) -> bool {
     let scripts = |directory: ScriptDirectory| context.sys.list((directory.path)(context.layout));
     module.scripts.is_none_or(|directory| scripts(directory).is_ok_and(|names| !names.is_empty()))
