@@ -6,16 +6,26 @@ use std::fs;
 use std::process::Command;
 
 #[test]
-fn cost_is_linear() {
+fn cost_of_documents_is_linear() {
+    assert_cost_is_linear("cost_of_documents_is_linear", "documents");
+}
+
+#[test]
+#[ignore = "two minutes of a processor: make slow"]
+fn cost_of_items_is_linear_in_each_module() {
+    assert_cost_is_linear("cost_of_items_is_linear_in_each_module", "modules");
+}
+
+fn assert_cost_is_linear(test: &str, inputs: &str) {
     let top = scratch::TempDir::new();
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--dump-before=*growth*measured*"])
         .arg(format!("--callgrind-out-file={}", top.join("counts").display()))
-        .arg(env!("CARGO_BIN_EXE_growth"))
+        .args([env!("CARGO_BIN_EXE_growth"), inputs])
         .output();
     let output = match output {
         Ok(output) => output,
-        Err(e) => return tests::not_tried("cost_is_linear", &format!("valgrind: {e}")),
+        Err(e) => return tests::not_tried(test, &format!("valgrind: {e}")),
     };
     let names = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{names}{}", String::from_utf8_lossy(&output.stderr));

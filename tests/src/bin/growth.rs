@@ -1,5 +1,6 @@
 //! Processes three sizes of each input, each twice the one before, for `tests/growth.rs`, which counts the instructions
-//! of each call of [`measured`]. Prints `case: ` and the name of the input for each call.
+//! of each call of [`measured`]: formats and networks, or with the argument `modules` the items of modules. Prints `case: `
+//! and the name of the input for each call.
 
 #![allow(clippy::unwrap_used)]
 
@@ -95,10 +96,11 @@ const MODULES: &[Items] = &[
 ];
 
 fn main() {
-    for (name, size, work) in CASES {
+    let of_modules = std::env::args().any(|argument| argument == "modules");
+    for (name, size, work) in CASES.iter().filter(|_| !of_modules) {
         process_sizes(name, *size, work);
     }
-    for &(module, size, head, item) in MODULES {
+    for &(module, size, head, item) in MODULES.iter().filter(|_| of_modules) {
         let name = format!("{module}: {}", item(1).replace('\n', " "));
         process_sizes(&name, size, &|n| configure(module, head.to_string() + &lines(n, item), n));
     }
