@@ -286,10 +286,12 @@ pub fn incomplete_user(sys: &System, user: &NewUser) -> Option<String> {
         let text = sys.read_text_if_exists(file).ok().flatten();
         text.is_none_or(|text| text.lines().any(|line| line.split(':').next() == Some(&user.name)))
     };
+    // A file that cannot be read lacks nothing: the user would be removed.
+    let groups = sys.groups();
     let is_member = |group: &String| sys.group(group).is_none_or(|group| group.members.contains(&user.name));
     let is_complete = has_entry(SHADOW)
         && (user.system || (has_entry("/etc/subuid") && has_entry("/etc/subgid")))
-        && sys.groups().iter().any(|group| group.gid == found.gid)
+        && (groups.is_empty() || groups.iter().any(|group| group.gid == found.gid))
         && user.groups.iter().all(is_member)
         && (user.system || user.no_create_home || sys.is_dir(&found.home));
     (!is_complete).then(|| found.uid.to_string())
@@ -550,6 +552,10 @@ mod tests {
             put(name, if *name == "group" { "a:x:6:\nadm:x:4:b\n" } else { "b:x\n" });
             assert_eq!(incomplete_user(&sys, &user).as_deref(), Some("5"), "{name}");
             put(name, text);
+        }
+        for (name, _) in &complete[1..] {
+            sys.remove(format!("/etc/{name}")).unwrap();
+            assert_eq!(incomplete_user(&sys, &user), None, "{name} cannot be read");
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::{MountInfo, Result, ResultExt, System, debug};
 
 impl System {
@@ -21,7 +23,10 @@ impl System {
         let (begun, mut failed) = (self.clock().elapsed(), Ok(()));
         let paths = local_file_systems(&mounts, &known, directory);
         for path in &paths {
-            let flushed = File::open(path).and_then(|file| Ok(rustix::fs::syncfs(file)?));
+            // What is mounted may be a single file, also a pipe, whose opening would wait for a writer.
+            let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let opened = rustix::fs::open(*path, how, Mode::empty());
+            let flushed = opened.and_then(rustix::fs::syncfs).map_err(std::io::Error::from);
             failed = failed.and(flushed.context(format_args!("flushing the file system of {path}")));
         }
         let seconds = (self.clock().elapsed() - begun).as_secs_f64();
