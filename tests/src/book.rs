@@ -34,7 +34,12 @@ impl Block {
 
     /// Returns the file that the block is written to: `file=NAME`.
     pub fn file(&self) -> Option<&str> {
-        self.words.iter().find_map(|word| word.strip_prefix("file="))
+        self.value("file")
+    }
+
+    /// Returns the value of a word `NAME=VALUE`.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// Returns the commands, with continued lines joined and without comments.
@@ -54,8 +59,8 @@ impl Page {
         Page { name: name.into(), text }
     }
 
-    /// Reads all pages below docs/ in the order of their names.
-    pub fn all() -> Vec<Page> {
+    /// Reads the pages below docs/ that no program writes, in the order of their names.
+    pub fn handwritten() -> Vec<Page> {
         let mut names = Vec::new();
         let mut todo = vec![PathBuf::from("docs")];
         while let Some(directory) = todo.pop() {
@@ -72,7 +77,8 @@ impl Page {
         }
         names.sort();
         assert!(names.len() > 10, "pages of docs/: {names:?}");
-        names.iter().map(|name| Page::read(name)).collect()
+        let pages = names.iter().map(|name| Page::read(name));
+        pages.filter(|page| !page.text.starts_with("<!-- Generated ")).collect()
     }
 
     /// Returns the fenced blocks.
@@ -120,7 +126,11 @@ impl Page {
 
     /// Returns the commands in indented lines, without the comments behind them.
     pub fn indented_commands(&self) -> Vec<String> {
-        let lines = self.text.lines().filter_map(|line| line.strip_prefix("    "));
+        let mut in_block = false;
+        let lines = self.text.lines().filter_map(|line| {
+            in_block ^= line.starts_with("```");
+            line.strip_prefix("    ").filter(|_| !in_block)
+        });
         let command = |line: &str| line.split("  #").next().unwrap_or_default().trim().to_string();
         lines.map(command).filter(|line| !line.is_empty()).collect()
     }

@@ -41,8 +41,11 @@ const LISTED: &[(&str, &str)] = &[
     ("sudo cloud-init clean --logs --reboot", "with a stand-in for shutdown: tests/tests/doctor.rs"),
     ("cloud-init --root /mnt doctor", "tests/tests/doctor.rs"),
     ("cloud-init clean", "tests/tests/roots.rs"),
+    ("cloud-init clean --logs", "docs/how-to/cloud.md"),
     ("cloud-init clean --logs --machine-id --seed", "the same with --root in docs/how-to/image.md"),
     ("cloud-init schema", "docs/how-to/user-data.md"),
+    ("cloud-init schema --system", "docs/how-to/switch.md"),
+    ("cloud-init plan", "docs/how-to/switch.md"),
     ("cloud-init status --wait", "beside a service manager: tests/tests/state_faults.rs"),
 ];
 
@@ -77,6 +80,7 @@ const BESIDE_MACHINE: &str = r#"cd "$3" && exec env "ROOT=$1" "PATH=$BIN:$PATH" 
 struct Place {
     sandbox: Sandbox,
     directory: PathBuf,
+    former: Vec<Sandbox>,
 }
 
 impl Place {
@@ -95,7 +99,31 @@ impl Place {
     fn write(&self, name: &str, text: &str) {
         tests::write(&self.directory.join(name), text);
     }
+
+    /// Boots another machine with a file of the page as user-data, its `vendor-data`, and its files below `machine/`.
+    fn boot(&mut self, user_data: &str) {
+        let read = |name: &str| std::fs::read(self.directory.join(name));
+        let sandbox = Sandbox::with_user_data("documentation", read(user_data).unwrap_or_default());
+        for name in ["meta-data", "vendor-data"] {
+            read(name).into_iter().for_each(|data| sandbox.seed(name, data));
+        }
+        let files = format!("{}/.", self.directory.display());
+        let copy = |from: &str, to: &Path| {
+            let done = Command::new("cp").arg("-a").arg(from).arg(to).status();
+            assert!(done.is_ok_and(|status| status.success()), "copying {from}");
+        };
+        copy(&files, &sandbox.path("/root"));
+        if self.directory.join("machine").exists() {
+            copy(&format!("{files}/machine/."), &sandbox.root);
+        }
+        sandbox.boot();
+        // The first one's directory has the page's.
+        self.former.push(std::mem::replace(&mut self.sandbox, sandbox));
+    }
 }
+
+/// The user-data of a page's machine that does not need its own.
+const SHORT: &str = "#cloud-config\nhostname: h\n";
 
 /// Returns whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
 fn matches(shown: &[&str], output: &[&str]) -> bool {
@@ -129,15 +157,19 @@ fn is_listed(command: &str) -> bool {
     LISTED.iter().any(|(listed, _)| *listed == command)
 }
 
+fn is_test(name: &str) -> bool {
+    tests_dir().join("tests").join(name).with_extension("rs").exists()
+}
+
 /// Runs a page's blocks in order; returns what is wrong.
 fn try_page(page: &Page) -> Vec<String> {
     let blocks = page.blocks();
     let mut wrong = Vec::new();
-    let sandbox = Sandbox::with_user_data("documentation", "#cloud-config\nhostname: h\n");
+    let sandbox = Sandbox::with_user_data("documentation", SHORT);
     let has_image = blocks.iter().filter_map(Block::file).any(|file| file.starts_with("image/"));
     // Beside the machine's root, with a link `image` to it if the page has files in `image/`.
     let top = sandbox.root.parent().unwrap_or(&sandbox.root).to_path_buf();
-    let place = Place { directory: top.join("page"), sandbox };
+    let mut place = Place { directory: top.join("page"), sandbox, former: Vec::new() };
     place.write(".keep", "");
     if has_image {
         let _ = std::fs::remove_dir_all(place.sandbox.path("/var/lib/cloud/seed"));
@@ -157,7 +189,7 @@ fn try_page(page: &Page) -> Vec<String> {
     for block in &blocks {
         let at = format!("{}:{}", page.name, block.line);
         match block.language.as_str() {
-            "yaml" => {
+            language if language == "yaml" || block.file().is_some() => {
                 let name = block.file().unwrap_or("unnamed.yaml");
                 place.write(name, &block.text);
                 if !name.starts_with("image/") {
@@ -175,6 +207,11 @@ fn try_page(page: &Page) -> Vec<String> {
                 }
             }
             "sh" if block.is("run") || block.is("machine") => {
+                if let Some(name) = block.value("boot") {
+                    place.boot(name);
+                } else if block.is("again") {
+                    place.sandbox.run(&["on", "generator", "local", "network", "config", "final"]);
+                }
                 let script = if block.is("run") { BESIDE_MACHINE } else { IN_MACHINE };
                 let (code, printed) = place.run(script, &block.text);
                 if (code == Some(0)) == block.is("fails") {
@@ -191,7 +228,7 @@ fn try_page(page: &Page) -> Vec<String> {
                     wrong.push(format!("{at}: shown is\n{}but printed was\n{output}", block.text));
                 }
             }
-            "text" => {}
+            "text" | "rust" => {}
             // `make guide` runs all commands of the page, on an image.
             "sh" if block.is("guide") => {
                 if page.name != GUIDE {
@@ -199,6 +236,8 @@ fn try_page(page: &Page) -> Vec<String> {
                 }
                 is_of_guide = true;
             }
+            // Commands of a platform that the tests lack; the test shows what a machine does with what it gets there.
+            "sh" if block.value("platform").is_some_and(is_test) => {}
             _ => {
                 let unlisted = block.commands().into_iter().filter(|command| !is_listed(command));
                 wrong.extend(unlisted.map(|command| format!("{at}: neither run nor listed: {command}")));
@@ -210,9 +249,10 @@ fn try_page(page: &Page) -> Vec<String> {
 
 #[test]
 fn documented_commands_run_or_are_listed() {
-    let pages = Page::all();
+    let pages = Page::handwritten();
+    let selected = std::env::var("FIRSTLIGHT_CASE").unwrap_or_default();
     let mut wrong: Vec<String> =
-        pages.iter().filter(|page| !page.name.starts_with("docs/reference/")).flat_map(try_page).collect();
+        pages.iter().filter(|page| page.name.contains(&selected)).flat_map(try_page).collect();
     let readme = Page::read("README.md").indented_commands();
     let unlisted = readme.iter().filter(|command| !is_listed(command));
     wrong.extend(unlisted.map(|command| format!("README.md: neither run nor listed: {command}")));
@@ -231,10 +271,9 @@ fn commands_in_the_text_run() {
     let sandbox = Sandbox::new("spans");
     assert!(sandbox.boot().succeeded());
     let directory = sandbox.root.clone();
-    let place = Place { sandbox, directory };
-    let mut spans: Vec<String> = Page::all()
+    let place = Place { sandbox, directory, former: Vec::new() };
+    let mut spans: Vec<String> = Page::handwritten()
         .iter()
-        .filter(|page| !page.name.starts_with("docs/reference/"))
         .flat_map(Page::spans)
         .filter(|span| span.starts_with("cloud-init ") && !is_listed(span))
         .collect();
@@ -284,7 +323,7 @@ fn examples_of_the_reference_are_valid_and_planned() {
     let sandbox = Sandbox::new("examples");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
     let directory = sandbox.root.clone();
-    let place = Place { sandbox, directory };
+    let place = Place { sandbox, directory, former: Vec::new() };
     let mut wrong = Vec::new();
     for file in examples() {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -446,13 +485,15 @@ fn reference_lists_every_file_of_a_boot() {
 fn mdbook_builds_the_book() {
     let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);
     let machine = Machine::from_root("book", &root);
-    machine.put(&tests_dir().join("../docs"), "/book/docs");
-    let output = machine.run(&[
-        "sh",
-        "-c",
-        "cd /book && mdbook build docs 2>&1 && ls build/book build/book/reference",
-    ]);
-    for part in ["tutorial.html", "cloud-config.html", "datasources.html", "commands.html"] {
+    let sources = machine.scratch("sources");
+    let done = Command::new(tests_dir().join("../packaging/book")).arg(&sources).status();
+    assert!(done.is_ok_and(|status| status.success()));
+    machine.put(&sources, "/book/src");
+    let list =
+        "cd /book && mdbook build src 2>&1 && ls book book/docs book/docs/reference book/packaging/man";
+    let output = machine.run(&["sh", "-c", list]);
+    for part in ["README.html", "DIFFERENCES.html", "tutorial.html", "cloud-config.html", "firstlight.7.html"]
+    {
         assert!(output.lines().any(|line| line == part), "{part}: {output}");
     }
     assert!(!output.contains("WARN") && !output.contains("ERROR"), "{output}");

@@ -1,9 +1,15 @@
 //! Tests of all datasources, and what they and the fuzz targets call.
 
 pub mod fuzzing;
+#[cfg(test)]
+mod nimbus;
 pub mod readers;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+#[path = "../../tests/services/server.rs"]
+#[allow(dead_code)]
+mod server;
 #[cfg(test)]
 mod wait_limits;
 

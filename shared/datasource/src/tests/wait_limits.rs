@@ -34,7 +34,7 @@ fn upstream_wait(name: &str) -> Duration {
     })
 }
 
-struct NoNics;
+pub(super) struct NoNics;
 
 impl crate::Machine for NoNics {
     fn nics(&self) -> Nics {
