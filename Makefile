@@ -70,9 +70,10 @@ generated: ## write what is generated from tables: mod lines, module lists, refe
 	tests/waits
 	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p clouds -p datasource -p modules -j $(JOBS) generated
 
-docs: ## check the documentation, and build the book in build/book if mdbook is installed
+docs: ## check links and commands of the documentation, and build the book in build/book if mdbook is installed
 	tests/documents
-	@if command -v mdbook >/dev/null; then mdbook build docs; else echo 'not tried: the book: mdbook is not installed'; fi
+	packaging/book build/book-src
+	@if command -v mdbook >/dev/null; then mdbook build build/book-src; else echo 'not tried: the book: mdbook is not installed'; fi
 
 deps: ## install missing build and test dependencies, or print the command that does
 	@packaging/deps test
