@@ -36,7 +36,8 @@ impl Unit {
 
     /// Returns whether it runs, or will.
     pub fn is_pending(&self) -> bool {
-        self.has_job() || matches!(self.get("ActiveState"), "activating" | "reloading" | "deactivating")
+        let is_changing = matches!(self.get("ActiveState"), "activating" | "reloading" | "deactivating");
+        self.has_job() || (is_changing && self.get("SubState") != "auto-restart")
     }
 
     pub fn is_failed(&self) -> bool {

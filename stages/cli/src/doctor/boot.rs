@@ -75,7 +75,10 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                 denials;
         }
     }
-    page.headline = headline(&report, &boot, &holders);
+    page.headline = match machine.sys.is_live() {
+        true => headline(&report, &boot, &holders),
+        false => "the disk of a machine that does not run; what follows is about its last boot".into(),
+    };
     let shown = |unit: &Unit| format!("{}: {}", unit.get("Id"), unit.get("ActiveState"));
     let lines: Vec<String> = units.iter().map(shown).collect();
     let value = json!({ "status": report.extended_status(), "running": boot.is_running, "units": lines });

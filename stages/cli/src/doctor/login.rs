@@ -177,9 +177,7 @@ fn server(machine: &Machine, page: &mut Page) -> bool {
         .unwrap_or((true, String::new()));
     let keys = machine.sys.list("/etc/ssh").unwrap_or_default();
     let has_keys = keys.iter().any(|name| name.starts_with("ssh_host_") && name.ends_with("_key"));
-    if !runs && loaded.iter().any(|unit| unit.is_pending()) {
-        return true;
-    }
+    let is_pending = loaded.iter().any(|unit| unit.is_pending());
     let (problem, remedy) = match (has_keys, errors.0) {
         (false, _) if is_wanted || runs => (
             "there are no host keys, so the SSH server cannot start or accept connections".to_string(),
@@ -195,10 +193,10 @@ fn server(machine: &Machine, page: &mut Page) -> bool {
         _ if masked && !runs => {
             ("the SSH server's unit is masked".to_string(), "systemctl unmask ssh; systemctl start ssh")
         }
-        _ if is_wanted && !runs => {
+        _ if is_wanted && !runs && !is_pending => {
             ("the SSH server is enabled and does not run".to_string(), "systemctl status ssh sshd")
         }
-        _ => return runs,
+        _ => return runs || is_pending,
     };
     page.findings.error("sshd", problem, remedy);
     runs
@@ -251,7 +249,8 @@ impl Access {
         let is_program = |path: &str| {
             sys.metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         };
-        let has_shell = shell.is_empty() || is_program(shell);
+        // The programs of a disk may be on another file system.
+        let has_shell = shell.is_empty() || is_program(shell) || !sys.exists("/bin/sh");
         if !has_shell {
             let problem = format!("the shell {shell} does not exist, or is not a program");
             access.problems.push((problem, "install it (packages:), or choose another one (shell:)".into()));

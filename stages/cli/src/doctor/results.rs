@@ -145,7 +145,8 @@ fn of_status(v1: &Value, log: &BootLog, boot: &Boot) -> Vec<Failure> {
             texts.into_iter().map(move |text| (severity, text))
         });
         for (severity, text) in errors.chain(others).take(MAX_FINDINGS) {
-            if !is_explained(&text) && !(has_details && text.starts_with(SCHEMA_SENTENCE)) {
+            let is_shown = has_details && text.starts_with(SCHEMA_SENTENCE);
+            if !is_shown && !is_explained(&text) {
                 add(&mut failures, stage, severity, text, log);
             }
         }
@@ -207,24 +208,10 @@ fn report(failure: Failure, output: &Output, log: &str, page: &mut Page) {
     let problem = texts.remove(0);
     let evidence: Vec<String> =
         std::iter::once(problem.clone()).chain(texts.clone()).chain(shown.clone()).collect();
-    page.findings.layer = Layer::Work;
-    if severity != Severity::Note
-        && let Some((cause, line)) = Cause::of(&evidence)
-    {
-        page.findings.layer = cause.layer;
-        let known = page.findings.all.iter().position(|finding| cause.is_of(finding));
-        let finding = match known {
-            Some(at) => &mut page.findings.all[at],
-            None => page.findings.error(cause.place, cause.problem, cause.remedy),
-        };
-        finding.severity = finding.severity.min(severity);
-        for detail in [format!("{place}: {problem}"), line.trim().to_string()] {
-            if !finding.details.iter().any(|known| known.contains(&detail)) {
-                finding.details.push(detail);
-            }
-        }
+    if severity != Severity::Note && fold(severity, &format!("{place}: {problem}"), &evidence, page) {
         return;
     }
+    page.findings.layer = Layer::Work;
     let remedy = match (REMEDIES.iter().find(|(part, _)| problem.contains(part)), &module) {
         (Some((_, remedy)), _) => (*remedy).to_string(),
         (None, Some(module)) => {
@@ -241,6 +228,24 @@ fn report(failure: Failure, output: &Output, log: &str, page: &mut Page) {
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);
     page.findings.add(severity, place, problem, remedy).details = texts;
+}
+
+/// Adds a failure to the finding of its cause. Returns `false` if its messages show none.
+pub fn fold(severity: Severity, failure: &str, evidence: &[String], page: &mut Page) -> bool {
+    let Some((cause, line)) = Cause::of(evidence) else { return false };
+    page.findings.layer = cause.layer;
+    let known = page.findings.all.iter().position(|finding| cause.is_of(finding));
+    let finding = match known {
+        Some(at) => &mut page.findings.all[at],
+        None => page.findings.error(cause.place, cause.problem, cause.remedy),
+    };
+    finding.severity = finding.severity.min(severity);
+    for detail in [failure, line.trim()] {
+        if !finding.details.iter().any(|known| known.contains(detail)) {
+            finding.details.push(detail.to_string());
+        }
+    }
+    true
 }
 
 /// Adds a finding of the configuration, `SOURCE:LINE:COLUMN: KEY: PROBLEM`.
