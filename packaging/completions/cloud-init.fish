@@ -127,6 +127,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l dat
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l diff -d 'Show the changes as a patch, without making them.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l format -r -a 'text json' -d 'Output format.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l network -d 'Also ask the name servers.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l no-plan -d 'Do not plan the next boot, which may query a metadata service.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -a check -d 'Report damaged, incomplete and unreadable state, and state of another instance.'

@@ -311,8 +311,9 @@ fn dead_datasource_is_reported_with_its_duration() {
     assert!(answer("NoCloud")["seconds"].as_f64().is_some_and(|took| took < seconds), "{page:#}");
     let failure = "No instance datasource found. Failed: NoCloud: fetching http://127.0.0.1:9/meta-data: connecting to 127.0.0.1 \
                    port 9: Connection refused";
-    let found = assert_found(&page, "error", "init", failure);
-    assert_eq!(found["remedy"], "check the metadata service and the network to it");
+    let found = assert_found(&page, "error", "datasource", "no datasource was found");
+    assert!(found["details"].to_string().contains(failure), "{found:#}");
+    assert!(found["remedy"].as_str().is_some_and(|remedy| remedy.starts_with("check the metadata service")));
 }
 
 #[test]

@@ -5,6 +5,9 @@ use system::{Result, single_line};
 
 use crate::state_files::Repair;
 
+/// The maximum number of details that are shown as text.
+const MAX_DETAILS: usize = 6;
+
 /// The severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -26,14 +29,39 @@ impl Severity {
     }
 }
 
+/// What a finding is about. One of an earlier layer may be the cause of those of later layers, and is shown first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// Disks, clock, memory.
+    Machine,
+    /// systemd's units and jobs.
+    Units,
+    /// The decision whether cloud-init runs, and the datasource.
+    Datasource,
+    /// Links, addresses, name servers.
+    Network,
+    /// The configuration.
+    Configuration,
+    /// Work of modules and scripts.
+    #[default]
+    Work,
+    /// Accounts, SSH.
+    Login,
+    /// The state on disk.
+    State,
+}
+
 /// One finding. None of its strings contains a value of the configuration, which may be secret.
 pub struct Finding {
     pub severity: Severity,
+    pub layer: Layer,
     /// A path, a part with line and key, a stage.
     pub place: String,
     pub problem: String,
     /// The remedy; may be empty.
     pub remedy: String,
+    /// Lines below the problem: output, or findings with the same cause.
+    pub details: Vec<String>,
     /// A repair that loses nothing.
     pub repair: Option<Repair>,
 }
@@ -49,6 +77,7 @@ impl Finding {
             "severity": self.severity.as_str(),
             "place": self.place,
             "problem": self.problem,
+            "details": self.details,
             "remedy": self.remedy,
         })
     }
@@ -56,6 +85,12 @@ impl Finding {
     pub fn text(&self) -> String {
         let (place, problem) = (single_line(&self.place), single_line(&self.problem));
         let mut text = format!("{:<8} {place}: {problem}\n", self.severity.as_str());
+        for line in self.details.iter().take(MAX_DETAILS) {
+            text += &format!("{:<8} | {}\n", "", single_line(line));
+        }
+        if self.details.len() > MAX_DETAILS {
+            text += &format!("{:<8} | and {} more like this\n", "", self.details.len() - MAX_DETAILS);
+        }
         if !self.remedy.is_empty() {
             text += &format!("{:<8} -> {}\n", "", single_line(&self.remedy));
         }
@@ -71,6 +106,8 @@ impl<T: Into<String>> Text for T {}
 /// The findings so far.
 #[derive(Default)]
 pub struct Findings {
+    /// The layer of the findings that are added.
+    pub layer: Layer,
     pub all: Vec<Finding>,
     /// Files and facts that could not be read, with the reason.
     pub unread: Vec<String>,
@@ -89,7 +126,9 @@ impl Findings {
         let known = self.all.iter().position(|other| other.place == place && other.problem == problem);
         let at = known.unwrap_or(self.all.len());
         if known.is_none() {
-            self.all.push(Finding { severity, place, problem, remedy: remedy.into(), repair: None });
+            let (layer, remedy) = (self.layer, remedy.into());
+            let details = Vec::new();
+            self.all.push(Finding { severity, layer, place, problem, remedy, details, repair: None });
         }
         &mut self.all[at]
     }
@@ -110,6 +149,13 @@ impl Findings {
     /// Returns the value of a result, or `None` after recording its error.
     pub fn read<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|e| self.unread.push(e.to_string())).ok()
+    }
+
+    /// Sorts them: causes before symptoms, and notes last.
+    pub fn sort(&mut self) {
+        sort::sort_by_key(&mut self.all, |finding| {
+            (finding.severity == Severity::Note, finding.layer, finding.severity)
+        });
     }
 
     /// Returns whether one is an error or a warning.

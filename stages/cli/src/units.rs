@@ -1,4 +1,4 @@
-//! The units of the stages, as systemd reports them.
+//! Units, as systemd reports them.
 
 use std::time::Duration;
 
@@ -7,19 +7,82 @@ use system::Command;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
 
-/// Returns the units of the stages, last first: the first one that runs or has failed determines the status.
-fn units() -> impl Iterator<Item = &'static str> {
-    STAGES.iter().rev().map(|stage| stage.unit)
+/// What is asked of each unit.
+const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,\
+                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart";
+
+/// A unit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// The output of `systemctl show`: `NAME=VALUE` lines.
+    properties: String,
 }
 
-/// Returns the unit that failed or is disabled while the status is "running", with one call for all units.
-pub fn failed_unit(machine: &Machine) -> Option<&'static str> {
-    let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
-    // Wait: status | systemctl, for the state of a unit | -
-    let command = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
-    let command = units().fold(command, Command::arg);
-    let answer = match machine.sys.run(&command) {
-        Ok(answer) => answer.text(),
+impl Unit {
+    /// Returns a property; empty if systemd does not report it.
+    pub fn get(&self, name: &str) -> &str {
+        system::assigned(&self.properties, name).unwrap_or_default()
+    }
+
+    #[cfg(test)]
+    pub fn from_text(properties: &str) -> Unit {
+        Unit { properties: properties.to_string() }
+    }
+
+    /// Returns whether a job for it is queued or runs.
+    pub fn has_job(&self) -> bool {
+        !matches!(self.get("Job"), "" | "0")
+    }
+
+    /// Returns whether it runs, or will.
+    pub fn is_pending(&self) -> bool {
+        let is_changing = matches!(self.get("ActiveState"), "activating" | "reloading" | "deactivating");
+        self.has_job() || (is_changing && self.get("SubState") != "auto-restart")
+    }
+
+    pub fn is_failed(&self) -> bool {
+        self.get("ActiveState") == "failed" || self.get("SubState") == "failed"
+    }
+
+    /// Returns whether something may start it.
+    pub fn is_enabled(&self) -> bool {
+        let states = ["enabled", "enabled-runtime", "static", "alias", "linked", "indirect", "generated"];
+        states.contains(&self.get("UnitFileState"))
+    }
+}
+
+/// Returns these units, with one call. Empty in a chroot, where systemctl succeeds and prints nothing.
+///
+/// # Errors
+/// Fails if systemd does not answer.
+pub fn show(machine: &Machine, names: &[&str]) -> system::Result<Vec<Unit>> {
+    // Wait: status, doctor | systemctl, for the state of units | -
+    let command = Command::new(["systemctl", "show", PROPERTIES]).timeout(Duration::from_secs(5));
+    let command = names.iter().fold(command, |command, name| command.arg(*name));
+    Ok(parse(&machine.sys.run(&command.read_only())?.text()))
+}
+
+fn parse(answer: &str) -> Vec<Unit> {
+    let blocks = answer.split("\n\n").filter(|block| block.contains("Id="));
+    blocks.map(|block| Unit { properties: block.to_string() }).collect()
+}
+
+/// What systemd will do about stages that have not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// A stage runs or is queued, or systemd does not say.
+    Pending,
+    /// This unit failed or is disabled.
+    Failed(&'static str),
+    /// No stage runs or is queued, and this is the first one that did not run.
+    NotQueued(&'static str),
+}
+
+/// Returns what systemd will do.
+pub fn verdict(machine: &Machine) -> Verdict {
+    let names: Vec<&str> = STAGES.iter().map(|stage| stage.unit).chain(["cloud-init.target"]).collect();
+    match show(machine, &names) {
+        Ok(units) => verdict_of(&units),
         Err(e) => {
             // Unknown: the recorded status is "running". Logged once.
             static WARN_ONCE: std::sync::Once = std::sync::Once::new();
@@ -28,43 +91,30 @@ pub fn failed_unit(machine: &Machine) -> Option<&'static str> {
                     "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
                 );
             });
-            return None;
-        }
-    };
-    let blocks = answer.split("\n\n").zip(units());
-    for (block, unit) in blocks {
-        if !block.contains("UnitFileState=") {
-            // In a chroot systemctl succeeds and prints nothing.
-            return None;
-        }
-        let value = |key: &str| system::assigned(block, key).unwrap_or_default();
-        if !matches!(value("UnitFileState"), "enabled" | "enabled-runtime" | "static" | "alias" | "linked") {
-            return Some(unit);
-        }
-        match (value("ActiveState"), value("SubState")) {
-            ("failed", _) | (_, "failed") => return Some(unit),
-            ("active", "exited") => {}
-            _ => return None,
+            Verdict::Pending
         }
     }
-    None
 }
 
-/// Returns whether the units of all stages are inactive without a job, `false` if systemd does not report it.
-pub fn no_stage_is_pending(machine: &Machine) -> bool {
-    // Wait: status | systemctl, for the state of all units | -
-    let command =
-        Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
-    let command = units().fold(command, Command::arg).arg("cloud-init.target");
-    machine.sys.run(&command.read_only()).is_ok_and(|answer| all_units_are_idle(&answer.text()))
-}
-
-/// Parses the output of `systemctl show` for these units.
-fn all_units_are_idle(answer: &str) -> bool {
-    let mut states = answer.lines().filter_map(|line| line.strip_prefix("ActiveState=")).peekable();
-    let has_job =
-        answer.lines().any(|line| line.strip_prefix("Job=").is_some_and(|job| !matches!(job, "" | "0")));
-    states.peek().is_some() && states.all(|state| state == "inactive") && !has_job
+/// Decides by the units of the stages, in boot order, and the target.
+fn verdict_of(units: &[Unit]) -> Verdict {
+    if units.len() <= STAGES.len() {
+        return Verdict::Pending;
+    }
+    // The last one that runs or has failed determines the status.
+    for (unit, stage) in units.iter().zip(&STAGES).rev() {
+        if !unit.is_enabled() || unit.is_failed() {
+            return Verdict::Failed(stage.unit);
+        }
+        if (unit.get("ActiveState"), unit.get("SubState")) != ("active", "exited") {
+            break;
+        }
+    }
+    if units.iter().any(Unit::is_pending) {
+        return Verdict::Pending;
+    }
+    let idle = units.iter().zip(&STAGES).find(|(unit, _)| unit.get("ActiveState") == "inactive");
+    idle.map_or(Verdict::Pending, |(_, stage)| Verdict::NotQueued(stage.unit))
 }
 
 #[cfg(test)]
@@ -72,18 +122,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_idle_only_if_all_are_inactive() {
-        let dead = "Id=cloud-final.service\nActiveState=inactive\n\n";
-        for (answer, idle) in [
-            (dead.repeat(5), true),
-            (String::new(), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=activating\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=active\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=failed\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=17\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=0\n"), true),
+    fn stages_that_systemd_will_not_start_end_the_wait() {
+        let unit = |active: &str, more: &str| {
+            format!("Id=x\nUnitFileState=enabled\nActiveState={active}\nSubState=exited\nJob=0\n{more}\n\n")
+        };
+        let (done, dead, target) = (unit("active", ""), unit("inactive", ""), unit("inactive", ""));
+        let failed = unit("failed", "");
+        let disabled = dead.replace("=enabled", "=masked");
+        let queued = dead.replace("Job=0", "Job=17");
+        for (units, expected) in [
+            ([&done, &done, &done, &queued], Verdict::Pending),
+            ([&done, &done, &unit("activating", ""), &dead], Verdict::Pending),
+            ([&done, &done, &done, &dead], Verdict::NotQueued("cloud-final.service")),
+            ([&dead, &dead, &dead, &dead], Verdict::NotQueued("cloud-init-local.service")),
+            ([&failed, &dead, &dead, &queued], Verdict::Pending),
+            ([&done, &done, &done, &failed], Verdict::Failed("cloud-final.service")),
+            ([&done, &done, &done, &disabled], Verdict::Failed("cloud-final.service")),
+            ([&done, &failed, &done, &done], Verdict::Failed("cloud-init-network.service")),
         ] {
-            assert_eq!(all_units_are_idle(&answer), idle, "{answer}");
+            let answer = units.map(String::as_str).concat() + &target;
+            assert_eq!(verdict_of(&parse(&answer)), expected, "{answer}");
         }
+        assert_eq!(verdict_of(&parse("")), Verdict::Pending);
+        assert_eq!(verdict_of(&parse(&unit("inactive", "").repeat(4))), Verdict::Pending);
     }
 }

@@ -186,6 +186,7 @@ arguments! {
     }
     Doctor {
         format: Format,
+        network: bool,
         no_plan: bool,
     }
     Schema {

@@ -226,7 +226,11 @@ pub static CLOUD_INIT: CommandSpec = command(
     command(
         "doctor",
         "Show on one page why a machine did not come up as expected.",
-        &[FORMAT, flag("no-plan", None, "Do not plan the next boot, which may query a metadata service.")],
+        &[
+            FORMAT,
+            flag("network", None, "Also ask the name servers."),
+            flag("no-plan", None, "Do not plan the next boot, which may query a metadata service."),
+        ],
     ),
     command("state", "Check and repair the state of earlier boots.", &[]).commands(&[
         command(

@@ -13,6 +13,8 @@ const BEGIN: &str = " running 'init-local' at ";
 pub struct Problem {
     pub line: usize,
     pub is_error: bool,
+    /// The module that ran, if one did.
+    pub module: Option<String>,
     pub text: String,
 }
 
@@ -57,7 +59,7 @@ fn split(log: &str, now: i64) -> (Option<Boot>, Option<Boot>) {
     let boot = |from: usize, to: usize| Boot {
         version: lines[from].split_once("Cloud-init v. ").map_or("", |(_, rest)| word(rest)).to_string(),
         events: from_log(&lines[from..to].join("\n"), now).0,
-        problems: (from..to).filter_map(|at| problem(at + 1, lines[at])).collect(),
+        problems: problems(&lines[from..to], from + 1),
     };
     match *begins.as_slice() {
         [] => (None, None),
@@ -70,12 +72,25 @@ fn word(text: &str) -> &str {
     text.split(' ').next().unwrap_or_default()
 }
 
-/// Reads `2026-01-02 03:04:05,678 - find.rs[WARNING]: text`.
-fn problem(line: usize, text: &str) -> Option<Problem> {
-    let (head, rest) = text.split_once("]: ")?;
-    let (_, level) = head.rsplit_once('[')?;
-    let is_error = matches!(level, "ERROR" | "CRITICAL");
-    (is_error || level == "WARNING").then(|| Problem { line, is_error, text: rest.trim().to_string() })
+/// Returns the warnings and errors of these lines, the first of which has this number.
+fn problems(lines: &[&str], first: usize) -> Vec<Problem> {
+    let (mut found, mut module) = (Vec::new(), None);
+    for (line, text) in (first..).zip(lines) {
+        // `2026-01-02 03:04:05,678 - find.rs[WARNING]: text`
+        let Some((head, text)) = text.split_once("]: ") else { continue };
+        let level = head.rsplit_once('[').map_or("", |(_, level)| level);
+        let is_error = matches!(level, "ERROR" | "CRITICAL");
+        // `start: init-network/config-ssh: running config-ssh with frequency once-per-instance`
+        if text.starts_with("start: ") {
+            module =
+                text.split_once("/config-").and_then(|(_, name)| Some(name.split_once(':')?.0.to_string()));
+        } else if text.starts_with("finish: ") {
+            module = None;
+        } else if is_error || level == "WARNING" {
+            found.push(Problem { line, is_error, module: module.clone(), text: text.trim().to_string() });
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -89,11 +104,14 @@ mod tests {
         };
         let log = boot("1", "")
             + &boot("2", "")
-            + &boot("3", "2031-03-04 05:06:08,1 - a.rs[WARNING]: say [b]: c\n");
+            + &boot(
+                "3",
+                "x - e.rs[DEBUG]: start: init-network/config-ssh: running\n2031-03-04 05:06:08,1 - a.rs[WARNING]: say [b]: c\n",
+            );
         let (last, before) = super::split(&log, 0);
         let (last, before) = (last.unwrap(), before.unwrap());
         assert_eq!((last.version.as_str(), before.version.as_str()), ("3", "2"));
-        assert_eq!(last.problems[0].line, 4);
+        assert_eq!((last.problems[0].line, last.problems[0].module.as_deref()), (5, Some("ssh")));
         assert_eq!(last.problems[0].text, "say [b]: c");
         assert!(super::split("", 0).0.is_none());
     }

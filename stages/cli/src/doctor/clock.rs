@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::boot_log::BootLog;
 use super::page::Page;
+use crate::finding::Layer;
 use crate::machine::Machine;
 
 /// 2024-01-01, before any release: an earlier time is wrong.
@@ -16,6 +17,7 @@ const REMEDY: &str = "set the clock of the host or of the hypervisor, and enable
                       certificates are not valid, and https fails";
 
 pub fn section(machine: &Machine, log: &BootLog, page: &mut Page) {
+    page.findings.layer = Layer::Machine;
     let (sys, layout) = (&machine.sys, &machine.layout);
     let now = sys.clock().wall().as_secs() as i64;
     let boot = log.last.as_ref().and_then(|boot| Some(boot.events.first()?.at / 1_000_000));

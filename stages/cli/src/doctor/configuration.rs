@@ -1,16 +1,18 @@
-//! The configuration files and instance data that exist, and configured users that do not.
+//! The configuration files and instance data that exist, and problems of the configuration.
 
-use config::{Node, Position, Value};
+use config::settings::Settings;
 use serde_json::json;
 use state::layout::RAW_DATA;
 
 use super::page::Page;
-use super::results::{add_config_finding, split_position};
+use super::results::add_config_finding;
+use crate::finding::Layer;
 use crate::machine::Machine;
+use config::provenance::MergeInput;
 
-pub fn section(machine: &Machine, page: &mut Page) {
+pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], page: &mut Page) {
+    page.findings.layer = Layer::Configuration;
     let (sys, layout) = (&machine.sys, &machine.layout);
-    let (settings, inputs) = crate::explain::replay_merge(machine);
     let mut lines = Vec::new();
     for name in RAW_DATA {
         let path = layout.instance(name);
@@ -28,81 +30,5 @@ pub fn section(machine: &Machine, page: &mut Page) {
     for finding in settings.findings.iter() {
         add_config_finding(page, finding.kind == config::FindingKind::Deprecated, &finding.to_string());
     }
-    users(machine, &settings.merged, page);
     page.section("read", "Read", lines.clone(), json!({ "files": lines, "configuration": names }));
-}
-
-/// Finds configured users that do not exist. Users of libnss-extrausers and snap are not looked for.
-fn users(machine: &Machine, merged: &Node, page: &mut Page) {
-    if !machine.sys.exists(machine.layout.instance("")) {
-        return;
-    }
-    let Some(passwd) = page.findings.read(machine.sys.read_text("/etc/passwd")) else { return };
-    for (name, at) in configured_users(merged) {
-        if passwd.lines().any(|line| line.split(':').next() == Some(&name)) {
-            continue;
-        }
-        let place =
-            split_position(&format!("{at}: ")).map_or_else(|| "users".to_string(), |(place, _)| place);
-        let name = config::shown_name(&name);
-        let problem = format!("user {name} is configured and not in /etc/passwd");
-        page.findings.error(place, problem, "see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always");
-    }
-}
-
-/// Returns the names of configured users, except for the default user, and where they are set. `users` is a list of names, of
-/// lists of names and of maps; a string; or a map by name.
-fn configured_users(merged: &Node) -> Vec<(String, Position)> {
-    let names = |node: &Node| -> Vec<(String, Position)> {
-        let text = node.scalar_text().unwrap_or_default();
-        text.split(',').map(|name| (name.trim().to_string(), node.at.clone())).collect()
-    };
-    let mut found = Vec::new();
-    match merged.get("users").map(|users| &users.value) {
-        Some(Value::Seq(items)) => {
-            for item in items {
-                match &item.value {
-                    Value::Map(map) => found.extend(map.get("name").into_iter().flat_map(names)),
-                    Value::Seq(inner) => found.extend(inner.iter().flat_map(names)),
-                    _ => found.extend(names(item)),
-                }
-            }
-        }
-        Some(Value::Map(map)) => {
-            let is_wanted = |value: &Node| match &value.value {
-                Value::Map(_) => true,
-                Value::Seq(_) | Value::Null => false,
-                _ => matches!(
-                    value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase().as_str(),
-                    "true" | "1" | "on" | "yes"
-                ),
-            };
-            found.extend(map.iter().filter(|(_, value)| is_wanted(value)).flat_map(|(key, _)| names(key)));
-        }
-        Some(Value::Str(_)) => found.extend(merged.get("users").into_iter().flat_map(names)),
-        _ => {}
-    }
-    found.retain(|(name, _)| !name.is_empty() && name != "default");
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn default_users_are_not_counted() {
-        for (users, wanted) in [
-            (
-                "[default, a, 'b, c', [d, default], {name: e}, {shell: /bin/sh}]",
-                &["a", "b", "c", "d", "e"][..],
-            ),
-            ("{default: true, a: {shell: /bin/sh}, b: 'yes', c: false, d: null}", &["a", "b"]),
-            ("a,default,b", &["a", "b"]),
-            ("[]", &[]),
-        ] {
-            let root = config::yaml::parse("t", &format!("users: {users}")).unwrap().root;
-            let found: Vec<String> =
-                super::configured_users(&root).into_iter().map(|(name, _)| name).collect();
-            assert_eq!(found, wanted, "{users}");
-        }
-    }
 }

@@ -6,13 +6,14 @@ use serde_json::json;
 use system::FileSystemUse;
 
 use super::page::Page;
-use crate::finding::Findings;
+use crate::finding::{Findings, Layer};
 use crate::machine::Machine;
 
 /// A file system with less free space than this counts as full.
 const LITTLE: u64 = 4 << 20;
 
 pub fn section(machine: &Machine, page: &mut Page) {
+    page.findings.layer = Layer::Machine;
     let (sys, layout) = (&machine.sys, &machine.layout);
     let directories =
         ["/".to_string(), "/etc".into(), layout.cloud(""), "/var/log".into(), layout.run(""), "/tmp".into()];

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::boot_log::{Boot, BootLog};
 use super::page::Page;
 use crate::analyze::event::Kind;
+use crate::finding::Layer;
 use crate::machine::Machine;
 
 /// The outcome of a part of a boot: a search for a datasource, or a module.
@@ -43,6 +44,7 @@ fn outcomes(boot: &Boot) -> Vec<Outcome<'_>> {
 
 /// Shows which datasource answered, which did not, and how long it took.
 pub fn datasources(log: &BootLog, page: &mut Page) {
+    page.findings.layer = Layer::Datasource;
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     for step in log.last.iter().flat_map(outcomes) {
         let answer = match (step.name, step.name.strip_prefix("search-")) {
@@ -67,6 +69,12 @@ pub fn datasources(log: &BootLog, page: &mut Page) {
     page.section("datasources", "Datasources", lines, rows.into());
 }
 
+/// Returns the stages and names of the modules that failed.
+pub fn failed_modules(log: &BootLog) -> Vec<(&str, &str)> {
+    let steps = log.last.iter().flat_map(outcomes).filter(|step| step.result != "SUCCESS");
+    steps.filter_map(|step| Some((step.stage, step.name.strip_prefix("config-")?))).collect()
+}
+
 /// Shows which modules ran and failed.
 pub fn applied(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
@@ -81,9 +89,6 @@ pub fn applied(log: &BootLog, page: &mut Page) {
             well.entry(step.stage).or_default().push(module);
         } else {
             lines.push(format!("{}: {module}: {} ({:.3} s)", step.stage, step.result, step.seconds));
-            let again = format!("cloud-init single --name {module} --frequency always");
-            let remedy = format!("see {}; repeat it with: {again}", log.path);
-            page.findings.error(step.stage, format!("module {module} failed"), remedy);
         }
     }
     lines.extend(well.iter().map(|(stage, modules)| format!("{stage}: {}", modules.join(", "))));

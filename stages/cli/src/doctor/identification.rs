@@ -7,16 +7,27 @@ use system::{Command, System};
 
 use super::page::Page;
 use crate::arguments::GlobalOptions;
+use crate::finding::Layer;
 use crate::json;
 use crate::machine::Machine;
 use crate::stages::identify_program;
 use crate::status::{Report, State};
+use config::provenance::MergeInput;
 
 // Wait: doctor | ds-identify | -
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_LOG: u64 = 1 << 20;
+const MAX_SEED: u64 = 64 << 20;
 
-pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
+/// The files of a NoCloud seed.
+const SEED_FILES: [&str; 2] = ["meta-data", "user-data"];
+
+const SEEDS: &str = "correct the seed or the setting, then reboot; cloud-init query --identify shows what each datasource was missing";
+/// No datasource was found.
+pub const NO_DATASOURCE: &str = "no datasource was found";
+
+pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput], page: &mut Page) {
+    page.findings.layer = Layer::Datasource;
     let (sys, layout) = (&machine.sys, &machine.layout);
     let mut lines = Vec::new();
     let recorded = sys.read_at_most(layout.run("ds-identify.log"), MAX_LOG).ok();
@@ -36,7 +47,7 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
         lines.push(format!("now: {}: {}", text("decision"), text("reason")));
         for row in json::items(now, "datasources") {
             let of = |key| json::text(row, key);
-            if row["candidate"] == true || of("verdict") == "found" || of("verdict") == "maybe" {
+            if of("verdict") == "found" || of("verdict") == "maybe" {
                 lines.push(format!("  {}: {} ({})", of("name"), of("verdict"), of("evidence")));
             }
         }
@@ -47,16 +58,115 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
         page.findings.unread.push("ds-identify: not installed, or it did not end in time".into());
     }
     let status = Report::read(machine);
-    match status.state {
-        State::Disabled => {
-            let remedy = "cloud-init query --identify shows the evidence and what enables it";
-            page.findings.error("generator", status.detail, remedy);
+    let datasource = sys.read_text(layout.datasource()).unwrap_or_default();
+    let is_none = status.detail.starts_with("DataSourceNone") || datasource.contains("DataSourceNone");
+    let now = now.unwrap_or_default();
+    let unused = unused_seeds(machine, &now, if is_none { "" } else { &status.detail }, inputs);
+    let enable = match json::text(&now, "enable_with") {
+        "" => "cloud-init query --identify shows what each datasource was missing".to_string(),
+        how => format!(
+            "to enable cloud-init: {how}; cloud-init query --identify shows what each datasource was missing"
+        ),
+    };
+    if status.state == State::Disabled {
+        // Other details name the reason.
+        let why = match &reason {
+            Some(reason) if status.detail.ends_with("generator") => format!("{}: {reason}", status.detail),
+            _ => status.detail.clone(),
+        };
+        let remedy = if unused.is_empty() { enable } else { SEEDS.to_string() };
+        page.findings.error("generator", why, remedy).details = unused;
+    } else if is_none || !status.detail.starts_with("DataSource") {
+        if is_none {
+            let problem = "no datasource was found; the fallback None has neither keys nor user-data";
+            page.findings.error("datasource", problem, enable).details = unused;
+        } else if !unused.is_empty() && sys.exists(layout.result()) {
+            page.findings.error("datasource", NO_DATASOURCE, SEEDS).details = unused;
         }
-        State::Running if sys.is_live() => lines.push("cloud-init is still running".into()),
-        State::Running | State::NotStarted | State::Done => {}
+    } else {
+        for line in unused {
+            page.findings.note("datasource", line);
+        }
+        same_instance(machine, &status.detail, page);
     }
     let value = json!({ "decision": decision, "reason": reason, "now": now });
     page.section("identification", "Identified", lines, value);
+}
+
+/// Returns what looks like a seed and is not used, with the reason.
+fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput]) -> Vec<String> {
+    let mut found = Vec::new();
+    // The generator writes /run/cloud-init/cloud.cfg by this setting.
+    let setting = inputs.iter().filter(|input| !input.name.starts_with("/run/"));
+    let setting = setting.filter_map(|input| input.config.get("datasource_list")).next_back();
+    let setting =
+        setting.map_or("datasource_list".to_string(), |list| format!("{}: datasource_list", list.at));
+    for row in json::items(now, "datasources") {
+        let of = |key| json::text(row, key);
+        let is_used = used.contains(of("name"));
+        if row["candidate"] == false && of("verdict") == "found" && !is_used {
+            found.push(format!(
+                "{} is there ({}), but {setting} does not name it",
+                of("name"),
+                of("evidence")
+            ));
+        }
+    }
+    let (sys, top) = (&machine.sys, machine.layout.cloud("seed"));
+    // Of media: the labels that are there, beside those that are looked for.
+    for row in json::items(now, "datasources").filter(|_| used.is_empty()) {
+        let of = |key| json::text(row, key);
+        if ["NoCloud", "ConfigDrive"].contains(&of("name"))
+            && of("evidence").contains("labelled")
+            && !of("evidence").contains("no device")
+        {
+            found.push(format!("{}: {}", of("name"), of("evidence")));
+        }
+    }
+    let policy = sys.read_text("/etc/cloud/ds-identify.cfg").unwrap_or_default();
+    let lines = policy.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    found.extend(
+        lines.filter(|_| used.is_empty()).map(|line| format!("/etc/cloud/ds-identify.cfg has: {line}")),
+    );
+    for name in sys.list(&top).unwrap_or_default() {
+        let directory = format!("{top}/{name}");
+        let files = sys.list(&directory).unwrap_or_default();
+        if files.is_empty() || used.contains(&directory) {
+            continue;
+        }
+        let has = |file: &str| files.iter().any(|name| name == file);
+        let missing: Vec<&str> = SEED_FILES.into_iter().filter(|file| !has(file)).collect();
+        if !["nocloud", "nocloud-net"].contains(&name.as_str()) {
+            let is_seed = SEED_FILES.iter().any(|file| has(file));
+            found.extend(is_seed.then(|| {
+                format!("{directory} is not the seed directory of a datasource; NoCloud's is {top}/nocloud")
+            }));
+        } else if !missing.is_empty() {
+            let what = format!("{directory} has {}, but not {}", files.join(", "), missing.join(" and "));
+            found.push(what + "; NoCloud needs both files (meta-data may be empty)");
+        }
+    }
+    found
+}
+
+/// Reports user-data of the seed that is not used because the instance ID has not changed.
+fn same_instance(machine: &Machine, detail: &str, page: &mut Page) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let Some(seed) = detail.split_once("[seed=").map(|(_, rest)| rest.trim_end_matches(']')) else { return };
+    let Some(seed) = seed.split(',').find(|path| path.starts_with('/') && sys.is_dir(path)) else { return };
+    for name in ["user-data", "vendor-data"] {
+        let path = format!("{}/{name}", seed.trim_end_matches('/'));
+        let Ok(now) = sys.read_at_most(&path, MAX_SEED) else { continue };
+        let Ok(used) = sys.read_at_most(layout.instance(&format!("{name}.txt")), MAX_SEED) else { continue };
+        if now != used {
+            let problem = format!(
+                "it is not the {name} of this instance, which was stored at its first boot: the instance ID has not changed"
+            );
+            let remedy =
+                "to use it, change instance-id in meta-data and reboot, or: cloud-init clean --reboot";
+            page.findings.warning(path, problem, remedy);
+        }
+    }
 }
 
 /// Returns the reason in ds-identify.log: the line before the last one, which has the exit code.

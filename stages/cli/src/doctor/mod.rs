@@ -1,46 +1,62 @@
 //! `doctor`: one page for a machine that did not come up as expected. It only reads, works on another root too, and reports
 //! what it could not read.
 
+mod boot;
 mod boot_log;
+mod cause;
 mod clock;
 mod configuration;
+mod devices;
 mod disk;
 mod history;
 mod identification;
+mod login;
+mod network;
 mod next_boot;
+mod output;
 mod page;
 mod results;
 
 use std::process::ExitCode;
 
 use crate::arguments::{Doctor, Format, GlobalOptions};
+use crate::finding::Layer;
 use crate::machine::Machine;
 use boot_log::BootLog;
 use page::Page;
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode {
     let mut page = Page::default();
+    let (settings, inputs) = crate::explain::replay_merge(machine);
     let log = BootLog::read(machine, &mut page.findings.unread);
-    identification::section(machine, global, &mut page);
-    history::datasources(&log, &mut page);
-    configuration::section(machine, &mut page);
-    history::applied(&log, &mut page);
-    results::find(machine, &log, &mut page);
-    let state = crate::state_files::check(machine);
-    for finding in state.all {
-        let remedy = if finding.repair.is_some() { "cloud-init state repair" } else { &finding.remedy };
-        page.findings.add(finding.severity, finding.place, finding.problem, remedy);
-    }
-    page.findings.unread.extend(state.unread);
+    let boot = boot::section(machine, &mut page);
     disk::section(machine, &mut page);
     clock::section(machine, &log, &mut page);
+    identification::section(machine, global, &inputs, &mut page);
+    history::datasources(&log, &mut page);
+    network::section(machine, &boot, args.network, &mut page);
+    configuration::section(machine, &settings, &inputs, &mut page);
+    devices::section(machine, &settings.merged, &mut page);
+    history::applied(&log, &mut page);
+    results::find(machine, &log, &boot, &mut page);
+    if !boot.is_running {
+        login::section(machine, &settings.merged, &mut page);
+        page.findings.layer = Layer::State;
+        let state = crate::state_files::check(machine);
+        for finding in state.all {
+            let remedy = if finding.repair.is_some() { "cloud-init state repair" } else { &finding.remedy };
+            page.findings.add(finding.severity, finding.place, finding.problem, remedy);
+        }
+        page.findings.unread.extend(state.unread);
+    }
     history::changes(machine, &log, &mut page);
-    if !args.no_plan {
+    if !args.no_plan && !boot.is_running {
+        page.findings.layer = Layer::State;
         next_boot::section(machine, global, &mut page);
     }
     sort::sort(&mut page.findings.unread);
     page.findings.unread.dedup();
-    sort::sort_by_key(&mut page.findings.all, |finding| finding.severity);
+    page.findings.sort();
     if args.format == Format::Json {
         print!("{}", state::json_text(&page.json(), 2));
     } else {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::page::Page;
+use super::results::fold;
 use crate::arguments::GlobalOptions;
+use crate::finding::{Layer, Severity};
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Request, all_effects, plan_stages};
@@ -36,7 +38,10 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
         let stage = json::text(report, "stage");
         for error in json::texts(report, "errors") {
             let place = format!("next boot, {stage}");
-            page.findings.error(place, error, "cloud-init plan shows the whole plan");
+            if !fold(Severity::Error, &format!("{place}: {error}"), &[error.to_string()], page) {
+                page.findings.layer = Layer::State;
+                page.findings.error(place, error, "cloud-init plan shows the whole plan");
+            }
         }
         lines.extend(json::texts(report, "warnings").map(|warning| format!("{stage}: warning: {warning}")));
     }

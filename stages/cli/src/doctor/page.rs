@@ -9,6 +9,8 @@ use crate::finding::{Finding, Findings};
 const VERSION: u64 = 1;
 /// The maximum number of lines of a section; the JSON output is complete.
 const MAX_LINES: usize = 40;
+/// The maximum number of findings of a layer and severity in the text.
+const MAX_ALIKE: usize = 10;
 
 /// One part of the page.
 struct Section {
@@ -22,6 +24,8 @@ struct Section {
 /// The page while it is filled.
 #[derive(Default)]
 pub struct Page {
+    /// What the boot is doing, or how it ended.
+    pub headline: String,
     sections: Vec<Section>,
     pub findings: Findings,
 }
@@ -36,18 +40,25 @@ impl Page {
         let mut all: Map<String, Value> = sort::collect(sections);
         all.insert("version".into(), VERSION.into());
         all.insert("healthy".into(), (!self.findings.has_problem()).into());
+        all.insert("headline".into(), self.headline.clone().into());
         all.insert("findings".into(), self.findings.all.iter().map(Finding::json).collect());
         all.insert("unread".into(), json!(self.findings.unread));
         Value::Object(all)
     }
 
     pub fn text(&self) -> String {
-        let mut text = String::from("FINDINGS\n");
+        let mut text = format!("{}\n\nFINDINGS\n", single_line(&self.headline));
         if self.findings.all.is_empty() {
             text += "  none\n";
         }
-        for finding in &self.findings.all {
-            text.extend(finding.text().lines().map(|line| format!("  {line}\n")));
+        let kind = |finding: &Finding| (finding.layer, finding.severity);
+        for alike in self.findings.all.chunk_by(|a, b| kind(a) == kind(b)) {
+            for finding in alike.iter().take(MAX_ALIKE) {
+                text.extend(finding.text().lines().map(|line| format!("  {line}\n")));
+            }
+            if alike.len() > MAX_ALIKE {
+                text += &format!("  and {} more like this (--format json)\n", alike.len() - MAX_ALIKE);
+            }
         }
         for section in &self.sections {
             text += &format!("\n{}\n", section.title.to_uppercase());

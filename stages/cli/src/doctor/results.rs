@@ -6,9 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use state::StageStatus;
 
+use super::boot::Boot;
 use super::boot_log::BootLog;
+use super::cause::Cause;
+use super::output::Output;
 use super::page::Page;
-use crate::finding::Severity;
+use crate::finding::{Layer, Severity};
 use crate::json;
 use crate::machine::Machine;
 
@@ -18,25 +21,33 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 14] = [
-    ("o instance datasource found. Failed: ", "check the metadata service and the network to it"),
-    ("o instance datasource found", "cloud-init query --identify shows what each datasource was missing"),
-    ("no datasource found", "cloud-init query --identify shows what each datasource was missing"),
-    ("No space left", "free space on the disk, then reboot"),
-    ("os error 28", "free space on the disk, then reboot"),
-    ("Read-only file system", "find out why the disk is read-only: dmesg, fsck"),
-    ("os error 30", "find out why the disk is read-only: dmesg, fsck"),
-    ("useradd", "repeat it by hand: cloud-init single --name users_groups --frequency always"),
+const REMEDIES: [(&str, &str); 7] = [
+    (
+        "skipping cloud-config",
+        "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
+    ),
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
     // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),
-    ("runcmd", "the output of the script is in /var/log/cloud-init-output.log"),
+    (
+        "Failed loading yaml blob",
+        "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
+    ),
 ];
 
-pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
+/// The failure of a module, or a message of a stage: what its messages say, the most important one first.
+struct Failure {
+    stage: String,
+    module: Option<String>,
+    severity: Severity,
+    texts: Vec<String>,
+}
+
+pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
+    page.findings.layer = Layer::Work;
     let (sys, layout) = (&machine.sys, &machine.layout);
     let paths = [layout.status(), layout.stored_status()];
     let path = paths.iter().find(|path| sys.exists(path.as_str()));
@@ -48,56 +59,59 @@ pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
             None
         }
     });
-    match status.as_ref().and_then(|status| status.get("v1")) {
+    let mut failures = match status.as_ref().and_then(|status| status.get("v1")) {
         Some(stages) => {
-            of_status(stages, page);
+            config_findings(stages, page);
+            stages_without_end(stages, boot, page);
             // On a running machine it may still be due.
             if !sys.is_live() && !stages["modules-final"]["start"].is_number() {
                 let remedy =
                     "journalctl --directory shows the machine's own journal, if it is kept on the disk";
                 page.findings.error("modules-final", "did not run in the last boot", remedy);
             }
+            of_status(stages, log, boot)
         }
         // The state check reports a damaged file.
-        None => of_log(log, page),
+        None => of_log(log),
+    };
+    for (stage, module) in super::history::failed_modules(log) {
+        if !failures.iter().any(|failure| failure.module.as_deref() == Some(module)) {
+            let texts = vec![format!("module {module} failed")];
+            let (stage, module) = (stage.to_string(), Some(module.to_string()));
+            failures.push(Failure { stage, module, severity: Severity::Error, texts });
+        }
     }
-    if log.last.is_none() && path.is_none() {
+    let output = Output::read(machine);
+    for failure in failures {
+        report(failure, &output, &log.path, page);
+    }
+    if log.last.is_none() && path.is_none() && !boot.is_disabled && boot.explained.is_empty() {
+        page.findings.layer = Layer::State;
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
         page.findings.warning("stages", problem, remedy);
     }
 }
 
-fn of_status(v1: &Value, page: &mut Page) {
-    let kinds = &v1["config_findings"];
+/// Adds the recorded problems of configurations.
+fn config_findings(v1: &Value, page: &mut Page) {
     for (kind, is_deprecated) in [("wrong", false), ("unknown", false), ("deprecated", true)] {
-        for text in json::texts(kinds, kind).take(MAX_FINDINGS) {
+        for text in json::texts(&v1["config_findings"], kind).take(MAX_FINDINGS) {
             add_config_finding(page, is_deprecated, text);
         }
     }
-    let has_details = ["wrong", "unknown"].iter().any(|kind| json::texts(kinds, kind).next().is_some());
+}
+
+/// Reports stages that did not run or end, unless they run now or their unit explains it.
+fn stages_without_end(v1: &Value, boot: &Boot, page: &mut Page) {
     let mut has_later = false;
     for stage in state::STAGES.iter().rev() {
         let record = StageStatus::deserialize(&v1[stage]).unwrap_or_default();
-        for text in record.errors.into_iter().take(MAX_FINDINGS) {
-            page.findings.error(*stage, &text, remedy(&text));
-        }
-        for (level, texts) in record.recoverable_errors {
-            for text in texts.into_iter().take(MAX_FINDINGS) {
-                if has_details && text.starts_with(SCHEMA_SENTENCE) {
-                    continue;
-                }
-                match level.as_str() {
-                    "ERROR" | "CRITICAL" => page.findings.error(*stage, &text, remedy(&text)),
-                    "DEPRECATED" => page.findings.note(*stage, text),
-                    _ => page.findings.warning(*stage, &text, remedy(&text)),
-                };
-            }
-        }
         let (start, end) = (record.start.is_some(), record.finished.is_some());
         let problem = match (start, end, has_later) {
-            (true, false, _) if v1["stage"] == *stage && !has_later => {
-                "began and has not ended: running, killed, or the machine stopped"
+            _ if boot.explained.contains(stage) || (boot.is_running && !has_later) => "",
+            (true, false, false) if v1["stage"] == *stage => {
+                "began and did not end: it was killed, or the machine stopped"
             }
             (true, false, _) => "began and did not end",
             (false, _, true) => "did not run, although a later stage did",
@@ -109,27 +123,134 @@ fn of_status(v1: &Value, page: &mut Page) {
         }
         has_later |= start;
     }
-    if v1["datasource"].as_str().is_some_and(|text| text.starts_with("DataSourceNone")) {
-        let problem = "no datasource was found; the fallback None has neither keys nor user-data";
-        let remedy = "cloud-init query --identify shows what each datasource was missing";
-        page.findings.error("datasource", problem, remedy);
-    }
 }
 
-fn of_log(log: &BootLog, page: &mut Page) {
+/// Returns the failures that the status records, the messages of one module as one.
+fn of_status(v1: &Value, log: &BootLog, boot: &Boot) -> Vec<Failure> {
+    let kinds = &v1["config_findings"];
+    let has_details = ["wrong", "unknown"].iter().any(|kind| json::texts(kinds, kind).next().is_some());
+    let is_explained = |text: &str| {
+        boot.explained.iter().any(|stage| text == format!("stage {stage} did not complete in this boot"))
+    };
+    let mut failures = Vec::new();
+    for stage in state::STAGES {
+        let record = StageStatus::deserialize(&v1[stage]).unwrap_or_default();
+        let errors = record.errors.into_iter().map(|text| (Severity::Error, text));
+        let others = record.recoverable_errors.into_iter().flat_map(|(level, texts)| {
+            let severity = match level.as_str() {
+                "ERROR" | "CRITICAL" => Severity::Error,
+                "DEPRECATED" => Severity::Note,
+                _ => Severity::Warning,
+            };
+            texts.into_iter().map(move |text| (severity, text))
+        });
+        for (severity, text) in errors.chain(others).take(MAX_FINDINGS) {
+            let is_shown = has_details && text.starts_with(SCHEMA_SENTENCE);
+            if !is_shown && !is_explained(&text) {
+                add(&mut failures, stage, severity, text, log);
+            }
+        }
+    }
+    failures
+}
+
+/// Returns the failures that the log records.
+fn of_log(log: &BootLog) -> Vec<Failure> {
+    let mut failures = Vec::new();
     for problem in log.last.iter().flat_map(|boot| &boot.problems).take(MAX_FINDINGS) {
-        let place = format!("{}, line {}", log.path, problem.line);
         let severity = if problem.is_error { Severity::Error } else { Severity::Warning };
-        page.findings.add(severity, place, &problem.text, remedy(&problem.text));
+        add(
+            &mut failures,
+            &format!("{}, line {}", log.path, problem.line),
+            severity,
+            problem.text.clone(),
+            log,
+        );
+    }
+    failures
+}
+
+/// Adds a message: to the failure of its module, if there is one.
+fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: String, log: &BootLog) {
+    let problems = || log.last.iter().flat_map(|boot| &boot.problems);
+    // `Running module NAME (<module 'cc_NAME'>) failed: TEXT`, `NAME: TEXT`
+    let running = text.strip_prefix("Running module ").and_then(|rest| rest.split_once(" (<module"));
+    let named =
+        text.split_once(": ").filter(|(name, _)| problems().any(|p| p.module.as_deref() == Some(*name)));
+    let (module, text) = match (running, named) {
+        (Some((name, rest)), _) => {
+            let text = rest.split_once(") failed: ").map_or(text.as_str(), |(_, text)| text);
+            (Some(name.to_string()), text.to_string())
+        }
+        (None, Some((name, rest))) => (Some(name.to_string()), rest.to_string()),
+        (None, None) => (problems().find(|p| p.text == text).and_then(|p| p.module.clone()), text),
+    };
+    let known = failures.iter_mut().find(|failure| module.is_some() && failure.module == module);
+    match known {
+        Some(failure) if failure.texts.contains(&text) => failure.severity = failure.severity.min(severity),
+        Some(failure) if severity < failure.severity => {
+            failure.severity = severity;
+            failure.texts.insert(0, text);
+        }
+        Some(failure) => failure.texts.push(text),
+        None => failures.push(Failure { stage: stage.to_string(), module, severity, texts: vec![text] }),
     }
 }
 
-pub fn remedy(text: &str) -> &'static str {
-    REMEDIES.iter().find(|(part, _)| text.contains(part)).map_or("", |(_, remedy)| *remedy)
+/// Adds a finding for a failure, or adds it to the finding of its cause.
+fn report(failure: Failure, output: &Output, log: &str, page: &mut Page) {
+    let Failure { stage, module, severity, mut texts } = failure;
+    let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
+    let is_command = !script.is_empty()
+        || texts.iter().any(|text| text.starts_with("running ") || text.contains("install"));
+    let shown = if is_command && module.is_some() { output.reasons(&stage, script) } else { Vec::new() };
+    let place = module.as_ref().map_or(stage.clone(), |module| format!("{stage}: {module}"));
+    let problem = texts.remove(0);
+    let evidence: Vec<String> =
+        std::iter::once(problem.clone()).chain(texts.clone()).chain(shown.clone()).collect();
+    if severity != Severity::Note && fold(severity, &format!("{place}: {problem}"), &evidence, page) {
+        return;
+    }
+    page.findings.layer = Layer::Work;
+    let remedy = match (REMEDIES.iter().find(|(part, _)| problem.contains(part)), &module) {
+        (Some((_, remedy)), _) => (*remedy).to_string(),
+        (None, Some(module)) => {
+            let again = format!("cloud-init single --name {module} --frequency always");
+            format!("see {log} and the output beside it; repeat it with: {again}")
+        }
+        (None, None) => String::new(),
+    };
+    if problem.starts_with("skipping cloud-config") {
+        page.findings.layer = Layer::Configuration;
+        page.findings.error(place, problem, remedy).details = texts;
+        return;
+    }
+    texts.retain(|text| !problem.contains(text.as_str()));
+    texts.extend(shown);
+    page.findings.add(severity, place, problem, remedy).details = texts;
+}
+
+/// Adds a failure to the finding of its cause. Returns `false` if its messages show none.
+pub fn fold(severity: Severity, failure: &str, evidence: &[String], page: &mut Page) -> bool {
+    let Some((cause, line)) = Cause::of(evidence) else { return false };
+    page.findings.layer = cause.layer;
+    let known = page.findings.all.iter().position(|finding| cause.is_of(finding));
+    let finding = match known {
+        Some(at) => &mut page.findings.all[at],
+        None => page.findings.error(cause.place, cause.problem, cause.remedy),
+    };
+    finding.severity = finding.severity.min(severity);
+    for detail in [failure, line.trim()] {
+        if !finding.details.iter().any(|known| known.contains(detail)) {
+            finding.details.push(detail.to_string());
+        }
+    }
+    true
 }
 
 /// Adds a finding of the configuration, `SOURCE:LINE:COLUMN: KEY: PROBLEM`.
 pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
+    page.findings.layer = Layer::Configuration;
     let (place, problem) = split_position(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
     if is_deprecated {
         page.findings.note(place, problem);

@@ -9,7 +9,7 @@ use state::{StageStatus, Status};
 use system::{Command, Error, Result, single_line};
 
 use crate::machine::Machine;
-use crate::units::{failed_unit, no_stage_is_pending};
+use crate::units::{Verdict, verdict};
 
 /// Disables cloud-init, on the kernel command line or in systemd's environment.
 const DISABLED: &str = "cloud-init=disabled";
@@ -47,7 +47,7 @@ pub struct Report {
     /// The activities of the running stage, the outermost first, with their seconds; empty if nothing takes long.
     pub(super) activities: Vec<(String, f64)>,
     /// The value of `v1` in status.json; empty without that file.
-    pub(super) stages: Map<String, Value>,
+    pub stages: Map<String, Value>,
 }
 
 /// Returns the records of the stages. serde_json's maps are sorted, which is upstream's order.
@@ -129,16 +129,29 @@ impl Report {
             (None, Some(stage)) => format!("Running in stage: {stage}"),
             (None, None) => detail_without_status(machine, boot_code, meaning),
         };
-        if state == State::Running
-            && runs_systemd(machine)
-            && let Some(unit) = failed_unit(machine)
-        {
-            state = State::Done;
-            detail = "Failed due to systemd unit failure".into();
-            errors.push(format!(
-                "Failed due to systemd unit failure. Ensure all cloud-init services are enabled, and check 'systemctl' \
-                 or 'journalctl' for more information. The unit is {unit}."
-            ));
+        let is_due = state == State::Running || (state == State::NotStarted && has_verdict(machine));
+        if is_due && runs_systemd(machine) {
+            let problem = match verdict(machine) {
+                Verdict::Pending => None,
+                Verdict::Failed(unit) => Some((
+                    "Failed due to systemd unit failure",
+                    format!(
+                        ". Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more \
+                         information. The unit is {unit}."
+                    ),
+                )),
+                Verdict::NotQueued(unit) => Some((
+                    "Failed due to a systemd unit that was not started",
+                    format!(
+                        ": {unit} neither ran nor is queued. See 'cloud-init doctor' and 'journalctl -b'."
+                    ),
+                )),
+            };
+            if let Some((what, more)) = problem {
+                state = State::Done;
+                detail = what.into();
+                errors.push(format!("{what}{more}"));
+            }
         }
         if let Some(e) = broken {
             // `--wait` must not wait forever because of a broken file.
@@ -162,7 +175,7 @@ impl Report {
             && self.stages.is_empty()
             && runs_systemd(machine)
             && !has_verdict(machine)
-            && no_stage_is_pending(machine)
+            && verdict(machine) != Verdict::Pending
     }
 
     pub(super) fn fail(&mut self, why: &str) {
@@ -171,7 +184,17 @@ impl Report {
         self.errors.push(why.into());
     }
 
-    pub(super) fn extended_status(&self) -> String {
+    /// Returns whether the process of a stage works.
+    pub fn is_working(&self) -> bool {
+        !self.activities.is_empty()
+    }
+
+    /// Returns what takes long in the running stage, as one line.
+    pub fn activity(&self) -> Option<String> {
+        (!self.activities.is_empty()).then(|| describe_activities(&self.activities))
+    }
+
+    pub fn extended_status(&self) -> String {
         let word = self.state.as_str();
         let is_degraded = !self.recoverable.is_empty() && matches!(self.state, State::Done | State::Running);
         match (self.is_error, is_degraded) {
@@ -201,9 +224,9 @@ impl Report {
             text += &format!("last_update: {}\n", self.last_update);
         }
         text += &format!("detail: {}\n", single_line(&self.detail));
-        if !self.activities.is_empty() {
+        if let Some(activity) = self.activity() {
             // Not in upstream, and only while a stage works for long.
-            text += &format!("activity: {}\n", single_line(&describe_activities(&self.activities)));
+            text += &format!("activity: {}\n", single_line(&activity));
         }
         text += "errors:";
         let line = |t: &str| format!("\n\t- {}", single_line(&t.replace('\n', " ")));

@@ -1,0 +1,257 @@
+//! What the boot is doing, or how it ended, as systemd and the stages report it; and units that did not run or failed.
+
+use std::time::Duration;
+
+use serde_json::json;
+use system::Command;
+
+use super::page::Page;
+use crate::finding::Layer;
+use crate::machine::Machine;
+use crate::stage_table::STAGES;
+use crate::status::{Report, State};
+use crate::units::{self, Unit};
+
+/// Seconds after which a job that holds up a stage is reported.
+const LONG_JOB: f64 = 30.0;
+// Wait: doctor | systemctl and journalctl, each | -
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Where administrators put units.
+const UNITS: &str = "/etc/systemd/system";
+/// Lines of the journal that are quoted.
+const JOURNAL_LINES: &str = "6";
+
+/// What the other sections must know.
+#[derive(Default)]
+pub struct Boot {
+    /// Whether a stage runs or is queued.
+    pub is_running: bool,
+    /// Whether cloud-init is disabled.
+    pub is_disabled: bool,
+    /// The stages, by their keys, whose unit explains why they did not run.
+    pub explained: Vec<&'static str>,
+}
+
+pub fn section(machine: &Machine, page: &mut Page) -> Boot {
+    page.findings.layer = Layer::Units;
+    let report = Report::read(machine);
+    let mut boot = Boot { is_disabled: report.state == State::Disabled, ..Boot::default() };
+    let is_systemd = machine.sys.is_live() && machine.sys.is_dir("/run/systemd/system");
+    let names: Vec<&str> = STAGES.iter().map(|stage| stage.unit).collect();
+    let units = match is_systemd {
+        true => page.findings.read(units::show(machine, &names)).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    boot.is_running = match units.is_empty() {
+        true => report.state == State::Running && report.is_working(),
+        false => units.iter().any(Unit::is_pending),
+    };
+    if !boot.is_disabled {
+        for (unit, stage) in units.iter().zip(&STAGES) {
+            // The stage itself says what failed.
+            let has_ended = report.stages.get(stage.key).is_some_and(|record| record["finished"].is_number());
+            if unit.is_failed() && has_ended {
+                continue;
+            }
+            if let Some((problem, remedy)) = problem(unit, stage.unit, boot.is_running) {
+                boot.explained.push(stage.key);
+                let details = journal(machine, unit, stage.unit);
+                page.findings.error(stage.unit, problem, remedy).details = details;
+            }
+        }
+    }
+    let holders = if boot.is_running { jobs(machine, &units) } else { Vec::new() };
+    for (job, seconds) in holders.iter().filter(|(_, seconds)| *seconds >= LONG_JOB) {
+        let next =
+            units.iter().zip(&STAGES).find(|(unit, _)| unit.has_job()).map_or("", |(_, stage)| stage.unit);
+        let problem = format!("{next} waits for {job}, which has been starting for {seconds:.0} s");
+        page.findings.warning("boot", problem, format!("systemctl status {job}"));
+    }
+    if machine.sys.exists("/sys/fs/selinux/enforce") && is_systemd {
+        let denials = ask_journal(machine, &["--grep", "avc: +denied .*cloud"]);
+        if !denials.is_empty() {
+            let remedy = "ausearch -m avc -ts boot; audit2why explains them; the policy has the types of cloud-init's programs";
+            page.findings.warning("selinux", "the policy denied something to cloud-init", remedy).details =
+                denials;
+        }
+    }
+    page.headline = match machine.sys.is_live() {
+        true => headline(&report, &boot, &holders),
+        false => "the disk of a machine that does not run; what follows is about its last boot".into(),
+    };
+    let shown = |unit: &Unit| format!("{}: {}", unit.get("Id"), unit.get("ActiveState"));
+    let lines: Vec<String> = units.iter().map(shown).collect();
+    let value = json!({ "status": report.extended_status(), "running": boot.is_running, "units": lines });
+    page.section("boot", "Units", lines, value);
+    boot
+}
+
+/// Returns one line on the state of the boot.
+fn headline(report: &Report, boot: &Boot, holders: &[(String, f64)]) -> String {
+    let mut line = format!("cloud-init: {}", report.extended_status());
+    if boot.is_running && report.state == State::Done {
+        line += ", and a stage runs again";
+    }
+    match (report.activity(), holders) {
+        (Some(activity), _) => line += &format!(": {activity}"),
+        (None, []) if boot.is_running => {
+            let stage = report.stages.get("stage").and_then(|stage| stage.as_str());
+            line += &format!(
+                ": {}",
+                stage.map_or("between two stages".into(), |stage| format!("stage {stage} runs"))
+            );
+        }
+        (None, [(job, seconds), ..]) => line += &format!(": waiting for {job} ({seconds:.0} s)"),
+        (None, []) if !report.detail.is_empty() => line += &format!(": {}", report.detail),
+        (None, []) => {}
+    }
+    line
+}
+
+/// Returns what is wrong with the unit of a stage, and a remedy.
+fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)> {
+    let own: Vec<&str> =
+        unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect();
+    let own = if own.is_empty() { String::new() } else { format!(" (changed by {})", own.join(", ")) };
+    let again = format!("systemctl reset-failed {name}; then reboot");
+    match (unit.get("LoadState"), unit.get("Result"), unit.get("ExecMainStatus")) {
+        ("masked", ..) => {
+            let problem =
+                format!("the unit is masked, so the stage never runs ({})", unit.get("FragmentPath"));
+            return Some((problem, format!("systemctl unmask {name}; then reboot")));
+        }
+        ("not-found", ..) => return Some(("the unit is missing".into(), "install the package again".into())),
+        ("bad-setting" | "error", ..) => {
+            return Some((
+                format!("systemd cannot read the unit{own}"),
+                format!("systemd-analyze verify {name}"),
+            ));
+        }
+        (_, _, "203") if unit.is_failed() => {
+            let program = unit.get("ExecStart").split(';').next().unwrap_or_default();
+            let program = program.split_once("path=").map_or("", |(_, path)| path.trim());
+            let problem = format!("the program of the unit could not be executed: {program}{own}");
+            return Some((problem, format!("systemctl cat {name} shows the unit; correct it, then reboot")));
+        }
+        (_, "timeout", _) if unit.is_failed() => {
+            return Some((format!("systemd ended the stage at its time limit{own}"), again));
+        }
+        (_, result, status) if unit.is_failed() => {
+            return Some((format!("the unit failed: {result}, exit status {status}{own}"), again));
+        }
+        _ => {}
+    }
+    if !unit.is_enabled() {
+        let problem = "the unit is not enabled, so nothing starts the stage".to_string();
+        return Some((problem, format!("systemctl enable {name}; then reboot")));
+    }
+    let was_checked = !matches!(unit.get("ConditionTimestampMonotonic"), "" | "0");
+    if is_running || unit.get("ActiveState") != "inactive" {
+        return None;
+    }
+    Some(match (was_checked, unit.get("ConditionResult")) {
+        (true, "no") => {
+            let problem = format!("a condition of the unit is not fulfilled, so the stage did not run{own}");
+            (problem, format!("systemctl status {name} shows the condition"))
+        }
+        (true, _) => (format!("the stage was stopped{own}"), format!("journalctl -b -u {name}")),
+        (false, _) => {
+            let problem = format!(
+                "systemd did not start the unit: a unit that it requires failed, or its job was dropped{own}"
+            );
+            (problem, "look for a unit with After= and Before= that form a cycle: systemd-analyze verify default.target".into())
+        }
+    })
+}
+
+/// Returns the last messages of this boot's journal that these options of journalctl select.
+fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {
+    let command = Command::new(["journalctl", "-b", "-q", "-o", "cat", "--no-pager", "-n", JOURNAL_LINES]);
+    let command = options.iter().fold(command, |command, word| command.arg(*word));
+    let done = machine.sys.run(&command.timeout(TIMEOUT).accept_all().read_only());
+    done.map(|done| done.text().lines().map(str::to_string).collect()).unwrap_or_default()
+}
+
+/// Returns the last lines of the journal about a unit: its own, and those of systemd that name it in a cycle.
+fn journal(machine: &Machine, unit: &Unit, name: &str) -> Vec<String> {
+    if unit.is_failed() {
+        return ask_journal(machine, &["-u", name]);
+    }
+    if unit.get("LoadState") != "loaded" || !unit.is_enabled() {
+        return Vec::new();
+    }
+    let lines =
+        ask_journal(machine, &["_PID=1", "--grep", "ordering cycle|deleted to break|Dependency failed"]);
+    let mut found: Vec<String> =
+        lines.into_iter().filter(|line| line.contains(name) || line.contains("cycle")).collect();
+    // The journal of early boot may be lost. What orders itself against the stages is not of a package.
+    for file in machine.sys.list(UNITS).unwrap_or_default() {
+        let text = machine.sys.read_text(format!("{UNITS}/{file}")).unwrap_or_default();
+        let is_order = |line: &&str| {
+            ["After=", "Before="].iter().any(|key| line.starts_with(key)) && line.contains("cloud-")
+        };
+        let orders: Vec<&str> = text.lines().map(str::trim).filter(is_order).collect();
+        if !orders.is_empty() && !file.starts_with("cloud-") {
+            found.push(format!("{UNITS}/{file} has {}", orders.join(" and ")));
+        }
+    }
+    found
+}
+
+/// Returns the jobs other than the stages' that run, with their seconds, if a stage is queued behind them.
+fn jobs(machine: &Machine, units: &[Unit]) -> Vec<(String, f64)> {
+    let is_waiting = units.iter().any(|unit| unit.has_job() && unit.get("ActiveState") == "inactive");
+    if !is_waiting || units.iter().any(|unit| unit.get("ActiveState") == "activating") {
+        return Vec::new();
+    }
+    let command = Command::new(["systemctl", "list-jobs", "--no-legend", "--plain"]).timeout(TIMEOUT);
+    let Ok(answer) = machine.sys.run(&command.accept_all().read_only()) else { return Vec::new() };
+    let text = answer.text();
+    let running = text.lines().filter_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, name, "start", "running"] => Some(name),
+        _ => None,
+    });
+    let now = machine.sys.clock().uptime();
+    let since = |name: &str| {
+        let property = "--property=InactiveExitTimestampMonotonic";
+        let command = Command::new(["systemctl", "show", property]).arg(name).timeout(TIMEOUT).read_only();
+        let answer = machine.sys.run(&command).map(|answer| answer.text()).unwrap_or_default();
+        let at: f64 = system::assigned(&answer, "InactiveExitTimestampMonotonic")?.parse().ok()?;
+        (at > 0.0).then(|| (now - at / 1e6).max(0.0))
+    };
+    running.take(3).map(|name| (name.to_string(), since(name).unwrap_or_default())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_that_do_not_run_are_explained() {
+        let good = "Id=a\nLoadState=loaded\nActiveState=active\nSubState=exited\nUnitFileState=enabled\n\
+                    ConditionTimestampMonotonic=7\nConditionResult=yes\nResult=success\nExecMainStatus=0\n";
+        let idle = good.replace("=active", "=inactive");
+        let failed = good.replace("=active", "=failed");
+        for (text, expected) in [
+            (good.to_string(), ""),
+            (good.replace("LoadState=loaded", "LoadState=masked"), "masked"),
+            (good.replace("=enabled", "=disabled"), "not enabled"),
+            (
+                failed.replace("Status=0", "Status=203") + "ExecStart={ path=/x ; argv[]=/x y ; }\n",
+                "executed: /x",
+            ),
+            (failed.replace("=success", "=timeout"), "time limit"),
+            (
+                failed.replace("=success", "=exit-code") + "DropInPaths=/run/a /etc/systemd/b\n",
+                "(changed by /etc/systemd/b)",
+            ),
+            (idle.replace("=yes", "=no"), "condition"),
+            (idle.replace("=7", "=0"), "dropped"),
+            (idle, "was stopped"),
+        ] {
+            let found = problem(&Unit::from_text(&text), "a.service", false);
+            let found = found.map_or(String::new(), |(problem, _)| problem);
+            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{text}: {found}");
+        }
+    }
+}

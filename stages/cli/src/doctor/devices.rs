@@ -1,0 +1,80 @@
+//! Configured devices that do not exist, and mounts that are configured and not mounted.
+
+use config::Node;
+
+use super::page::Page;
+use super::results::split_position;
+use crate::finding::Layer;
+use crate::machine::Machine;
+
+/// File systems that have no device.
+const WITHOUT_DEVICE: [&str; 4] = ["none", "tmpfs", "proc", "overlay"];
+
+pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
+    page.findings.layer = Layer::Configuration;
+    let sys = &machine.sys;
+    if !sys.is_live() {
+        return;
+    }
+    let mounts = sys.mounts().unwrap_or_default();
+    for row in merged.get("mounts").and_then(Node::as_seq).into_iter().flatten() {
+        let text = |at: usize| row.as_seq().and_then(|row| row.get(at)?.scalar_text());
+        let (Some(device), Some(point)) = (text(0), text(1)) else { continue };
+        let is_mounted = system::mounted_at(&mounts, &point).is_some();
+        let is_wanted = point.starts_with('/')
+            && !text(3).unwrap_or_default().split(',').any(|option| option == "noauto");
+        if is_wanted && !is_mounted && !has_automount(&text(3)) {
+            let place = split_position(&format!("{}: ", row.at))
+                .map_or_else(|| "mounts".to_string(), |(place, _)| place);
+            let why = match path_of(&device).filter(|path| !sys.exists(path)) {
+                Some(path) => format!("; {path} does not exist"),
+                None => String::new(),
+            };
+            let remedy = "lsblk -f lists the devices; findmnt --verify checks /etc/fstab";
+            page.findings.error(place, format!("{point} is configured and not mounted{why}"), remedy);
+        }
+    }
+    for (key, of) in [("fs_setup", "device"), ("disk_setup", ""), ("growpart", "devices")] {
+        let setup =
+            merged.get(key).and_then(|setup| if key == "growpart" { setup.get(of) } else { Some(setup) });
+        let Some(setup) = setup else { continue };
+        let devices: Vec<(&Node, Option<String>)> = match (setup.as_seq(), setup.as_map()) {
+            (Some(rows), _) => {
+                rows.iter().map(|row| (row, row.get(of).unwrap_or(row).scalar_text())).collect()
+            }
+            (None, Some(map)) => map.iter().map(|(device, _)| (device, device.scalar_text())).collect(),
+            (None, None) => continue,
+        };
+        for (node, device) in devices {
+            if let Some(path) = device.as_deref().and_then(path_of).filter(|path| !sys.exists(path)) {
+                let place = split_position(&format!("{}: ", node.at))
+                    .map_or_else(|| key.to_string(), |(place, _)| place);
+                page.findings.error(
+                    place,
+                    format!("{key}: {path} does not exist"),
+                    "lsblk -f lists the devices",
+                );
+            }
+        }
+    }
+}
+
+fn has_automount(options: &Option<String>) -> bool {
+    options.as_deref().is_some_and(|options| options.contains("x-systemd.automount"))
+}
+
+/// Returns the path of a device as `mounts` names it: a path, `LABEL=`, `UUID=` or a kernel name; `None` for other file systems
+/// and for names of the datasource, such as `ephemeral0`.
+fn path_of(device: &str) -> Option<String> {
+    for (tag, directory) in [("LABEL=", "by-label"), ("UUID=", "by-uuid"), ("PARTUUID=", "by-partuuid")] {
+        if let Some(name) = device.strip_prefix(tag) {
+            return Some(format!("/dev/disk/{directory}/{}", name.trim_matches('"')));
+        }
+    }
+    let is_kernel_name = ["sd", "vd", "xvd", "nvme"].iter().any(|start| device.starts_with(start));
+    match device {
+        _ if device.starts_with("/dev/") => Some(device.to_string()),
+        _ if WITHOUT_DEVICE.contains(&device) => None,
+        _ => is_kernel_name.then(|| format!("/dev/{device}")),
+    }
+}

@@ -1,0 +1,561 @@
+//! Whether the configured users can log in: accounts, shells, passwords, keys with their permissions, sshd and its settings.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use config::{Node, Position, Value};
+use serde_json::json;
+use system::Command;
+
+use super::page::Page;
+use super::results::split_position;
+use crate::finding::Layer;
+use crate::machine::Machine;
+use crate::units;
+
+// Wait: doctor | sshd, which prints its settings | -
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Keys whose value gives a user SSH keys.
+const KEY_SOURCES: [&str; 3] = ["ssh_authorized_keys", "ssh-authorized-keys", "ssh_import_id"];
+/// Keys whose value gives a user a password.
+const PASSWORD_SOURCES: [&str; 3] = ["passwd", "hashed_passwd", "plain_text_passwd"];
+/// Shells that end a login.
+const NO_LOGIN: [&str; 2] = ["nologin", "false"];
+const USERS_GROUPS: &str = "see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always";
+
+/// A configured user.
+struct User<'a> {
+    name: String,
+    at: Position,
+    /// Its map, if it has one.
+    map: Option<&'a Node>,
+    is_default: bool,
+}
+
+/// sshd's settings for a user: `KEYWORD VALUE` lines in lower case, as `sshd -T` prints them.
+struct Sshd(String);
+
+impl Sshd {
+    fn values<'a>(&'a self, keyword: &str) -> impl Iterator<Item = &'a str> {
+        let words = self.0.lines().filter_map(move |line| line.strip_prefix(keyword)?.strip_prefix(' '));
+        words.flat_map(str::split_whitespace)
+    }
+
+    fn is_yes(&self, keyword: &str) -> bool {
+        self.values(keyword).next() == Some("yes")
+    }
+
+    /// Returns the setting that refuses a user in these groups.
+    fn refusal(&self, user: &str, groups: &[&str]) -> Option<&'static str> {
+        let lists = |keyword: &str, names: &[&str]| {
+            let user_part = |pattern: &str| pattern.split('@').next().unwrap_or_default().to_string();
+            let patterns: Vec<String> = self.values(keyword).map(user_part).collect();
+            let is_in = names.iter().any(|name| patterns.iter().any(|pattern| matches(pattern, name)));
+            (!patterns.is_empty(), is_in)
+        };
+        match (
+            lists("denyusers", &[user]),
+            lists("allowusers", &[user]),
+            lists("denygroups", groups),
+            lists("allowgroups", groups),
+        ) {
+            ((_, true), ..) => Some("DenyUsers"),
+            (_, (true, false), ..) => Some("AllowUsers"),
+            (.., (_, true), _) => Some("DenyGroups"),
+            (.., (true, false)) => Some("AllowGroups"),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a pattern of sshd_config(5), with `*` and `?`, matches a name.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    match (pattern.chars().next(), name.chars().next()) {
+        (None, None) => true,
+        (Some('*'), _) => {
+            matches(&pattern[1..], name)
+                || name.chars().next().is_some_and(|c| matches(pattern, &name[c.len_utf8()..]))
+        }
+        (Some(p), Some(n)) if p == '?' || p == n => matches(&pattern[p.len_utf8()..], &name[n.len_utf8()..]),
+        _ => false,
+    }
+}
+
+pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
+    page.findings.layer = Layer::Login;
+    let sys = &machine.sys;
+    if !sys.exists(machine.layout.instance("")) {
+        return;
+    }
+    let Some(passwd) = page.findings.read(sys.read_text("/etc/passwd")) else { return };
+    let users = configured_users(merged);
+    let has_sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| sys.exists(path));
+    let runs_sshd = has_sshd && sys.is_live() && server(machine, page);
+    let (mut lines, mut can_login) = (Vec::new(), false);
+    for user in &users {
+        let account = passwd.lines().find(|line| line.split(':').next() == Some(&user.name));
+        let place =
+            split_position(&format!("{}: ", user.at)).map_or_else(|| "users".to_string(), |(place, _)| place);
+        let name = config::shown_name(&user.name);
+        let Some(account) = account else {
+            // Users of libnss-extrausers and snap are not looked for.
+            let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
+            if !is_elsewhere && !user.is_default {
+                let problem = format!("user {name} is configured and not in /etc/passwd");
+                page.findings.error(place, problem, USERS_GROUPS);
+            }
+            continue;
+        };
+        let access = Access::of(machine, user, account, merged, runs_sshd);
+        lines.push(format!("{name}: {}", access.describe()));
+        can_login |= access.has_way();
+        for (problem, remedy) in access.problems {
+            page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
+        }
+        page.findings.unread.extend(access.unread);
+    }
+    let others =
+        passwd.lines().filter(|line| !users.iter().any(|user| line.split(':').next() == Some(&user.name)));
+    for account in others.filter(|line| is_human(line)) {
+        let name = account.split(':').next().unwrap_or_default();
+        let user = User { name: name.into(), at: Position::default(), map: None, is_default: false };
+        can_login |= Access::of(machine, &user, account, &Node::default(), runs_sshd).has_way();
+    }
+    if runs_sshd {
+        passwords(machine, merged, page);
+    }
+    if sys.exists("/etc/nologin") || sys.exists("/run/nologin") && sys.is_live() && !is_starting(machine) {
+        page.findings.error(
+            "/run/nologin",
+            "it exists: only root may log in",
+            "remove it, or find out what made it",
+        );
+    }
+    if runs_sshd
+        && !can_login
+        && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
+        && Machine::is_root()
+    {
+        let problem = "nobody can log in: no user has an authorized SSH key or a password";
+        let remedy = "add ssh_authorized_keys to the user-data, or a key to the instance at the cloud, for a new instance";
+        page.findings.warning("users", problem, remedy);
+    }
+    page.section("login", "Users", lines.clone(), json!(lines));
+}
+
+/// Returns whether an account is root's or a person's, with a shell.
+fn is_human(account: &str) -> bool {
+    let fields: Vec<&str> = account.split(':').collect();
+    let uid = fields.get(2).and_then(|uid| uid.parse::<u32>().ok());
+    uid.is_some_and(|uid| uid == 0 || (1000..60000).contains(&uid))
+        && !ends_login(fields.last().copied().unwrap_or_default())
+}
+
+fn ends_login(shell: &str) -> bool {
+    NO_LOGIN.contains(&shell.rsplit('/').next().unwrap_or_default())
+}
+
+/// Returns whether the boot has not reached the point where logins are allowed.
+fn is_starting(machine: &Machine) -> bool {
+    let unit = units::show(machine, &["systemd-user-sessions.service"]).unwrap_or_default();
+    unit.first().is_none_or(|unit| unit.get("ActiveState") != "active")
+}
+
+/// Reports problems of the SSH server. Returns whether it runs, or is started for a connection.
+fn server(machine: &Machine, page: &mut Page) -> bool {
+    let names = ["ssh.service", "sshd.service", "ssh.socket", "sshd.socket"];
+    let units = units::show(machine, &names).unwrap_or_default();
+    let loaded: Vec<_> = units.iter().filter(|unit| unit.get("LoadState") == "loaded").collect();
+    let is_wanted =
+        loaded.iter().any(|unit| matches!(unit.get("UnitFileState"), "enabled" | "enabled-runtime"));
+    let runs = loaded.iter().any(|unit| unit.get("ActiveState") == "active");
+    let masked = units.iter().any(|unit| unit.get("LoadState") == "masked");
+    let test = machine.sys.run(&Command::new(["sshd", "-t"]).timeout(TIMEOUT).accept_all().read_only());
+    let errors = test
+        .map(|done| (done.code == 0, String::from_utf8_lossy(&done.stderr).into_owned()))
+        .unwrap_or((true, String::new()));
+    let keys = machine.sys.list("/etc/ssh").unwrap_or_default();
+    let has_keys = keys.iter().any(|name| name.starts_with("ssh_host_") && name.ends_with("_key"));
+    let is_pending = loaded.iter().any(|unit| unit.is_pending());
+    let (problem, remedy) = match (has_keys, errors.0) {
+        (false, _) if is_wanted || runs => (
+            "there are no host keys, so the SSH server cannot start or accept connections".to_string(),
+            "make them: ssh-keygen -A; then: systemctl restart ssh (sshd on other distributions than Debian's)",
+        ),
+        (true, false) if is_wanted || runs => (
+            format!(
+                "the SSH server refuses its configuration: {}",
+                errors.1.lines().next().unwrap_or_default().trim()
+            ),
+            "correct the file that the message names; check it with: sshd -t",
+        ),
+        _ if masked && !runs => {
+            ("the SSH server's unit is masked".to_string(), "systemctl unmask ssh; systemctl start ssh")
+        }
+        _ if is_wanted && !runs && !is_pending => {
+            ("the SSH server is enabled and does not run".to_string(), "systemctl status ssh sshd")
+        }
+        _ => return runs || is_pending,
+    };
+    page.findings.error("sshd", problem, remedy);
+    runs
+}
+
+/// Compares `ssh_pwauth` with what sshd does.
+fn passwords(machine: &Machine, merged: &Node, page: &mut Page) {
+    let Some((node, wanted)) = merged.get("ssh_pwauth").and_then(|node| Some((node, node.as_bool()?))) else {
+        return;
+    };
+    let Some(sshd) = effective_settings(machine, "root") else { return };
+    if sshd.is_yes("passwordauthentication") != wanted {
+        let place = split_position(&format!("{}: ", node.at))
+            .map_or_else(|| "ssh_pwauth".to_string(), |(place, _)| place);
+        let does = if wanted { "does not accept" } else { "accepts" };
+        let own = place_of(machine, "PasswordAuthentication");
+        let problem = format!("ssh_pwauth is {wanted}, but sshd {does} passwords{own}");
+        page.findings.error(
+            place,
+            problem,
+            "remove the setting from that file, then: systemctl reload ssh (or sshd)",
+        );
+    }
+}
+
+/// The ways in which a user can log in, and what is wrong with them.
+#[derive(Default)]
+struct Access {
+    has_key: bool,
+    has_password: bool,
+    problems: Vec<(String, String)>,
+    unread: Vec<String>,
+}
+
+impl Access {
+    fn of(machine: &Machine, user: &User<'_>, account: &str, merged: &Node, runs_sshd: bool) -> Access {
+        let sys = &machine.sys;
+        let mut access = Access::default();
+        let fields: Vec<&str> = account.split(':').collect();
+        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
+        let (uid, gid, home, shell) = (field(2), field(3), field(5), field(6));
+        let settings =
+            |keys: &[&str]| user.map.is_some_and(|map| keys.iter().any(|key| map.get(key).is_some()));
+        let gets_keys =
+            settings(&KEY_SOURCES) || (user.is_default && merged.get("ssh_authorized_keys").is_some());
+        let gets_password = settings(&PASSWORD_SOURCES);
+        if ends_login(shell) {
+            return access;
+        }
+        let is_program = |path: &str| {
+            sys.metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        };
+        // The programs of a disk may be on another file system.
+        let has_shell = shell.is_empty() || is_program(shell) || !sys.exists("/bin/sh");
+        if !has_shell {
+            let problem = format!("the shell {shell} does not exist, or is not a program");
+            access.problems.push((problem, "install it (packages:), or choose another one (shell:)".into()));
+        }
+        let sshd = if runs_sshd { effective_settings(machine, &user.name) } else { None };
+        let groups = sys.read_text("/etc/group").unwrap_or_default();
+        let groups = groups_of(&groups, &user.name, gid);
+        let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
+        if let Some(keyword) = refusal {
+            let problem =
+                format!("sshd refuses the user by its setting {keyword}{}", place_of(machine, keyword));
+            access.problems.push((problem, "change the setting, then: systemctl reload ssh".into()));
+        }
+        let files: Vec<String> = match &sshd {
+            Some(sshd) => {
+                sshd.values("authorizedkeysfile").map(|file| key_file(file, home, &user.name)).collect()
+            }
+            None => vec![key_file(".ssh/authorized_keys", home, &user.name)],
+        };
+        let mut has_file = false;
+        for file in &files {
+            let Ok(text) = sys.read_text(file) else { continue };
+            let keys = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+            // cloud-init's own, for users who shall log in as another one.
+            if keys().all(|line| line.contains("Please login as the user")) {
+                continue;
+            }
+            has_file = true;
+            if !keys().any(is_key) {
+                let problem = format!("no line of {file} is a valid SSH key");
+                access.problems.push((
+                    problem,
+                    format!("compare it with the public key of the client: ssh-keygen -l -f {file}"),
+                ));
+                continue;
+            }
+            let is_strict = sshd.as_ref().is_none_or(|sshd| sshd.is_yes("strictmodes"));
+            match unsafe_path(machine, file, home, uid).filter(|_| is_strict) {
+                Some((path, why)) => {
+                    let problem = format!("sshd ignores the keys in {file}, because {path} {why}");
+                    let remedy = format!("chown {}: {path}; chmod go-w {path}", user.name);
+                    access.problems.push((problem, remedy));
+                }
+                None => access.has_key = true,
+            }
+        }
+        if let Some(sshd) = &sshd {
+            let root = sshd.values("permitrootlogin").next().unwrap_or_default();
+            if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
+                let problem =
+                    format!("sshd does not accept keys{}", place_of(machine, "PubkeyAuthentication"));
+                access
+                    .problems
+                    .push((problem, "set PubkeyAuthentication yes, then: systemctl reload ssh".into()));
+                access.has_key = false;
+            }
+            access.has_key &= user.name != "root" || root != "no";
+        }
+        if gets_keys && !has_file {
+            let problem =
+                format!("SSH keys are configured, but {} has none", files.first().map_or("", String::as_str));
+            access.problems.push((
+                problem,
+                "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)".into(),
+            ));
+        }
+        match sys.read_text("/etc/shadow") {
+            Ok(shadow) => {
+                access.password(&shadow, user, gets_password && !gets_keys, has_file, sys.clock().wall())
+            }
+            Err(e) if Machine::is_root() => access.unread.push(e.to_string()),
+            Err(_) => {}
+        }
+        let is_usable = has_shell && refusal.is_none();
+        access.has_key &= is_usable;
+        access.has_password &= has_shell;
+        access
+    }
+
+    /// Checks the user's line of shadow(5).
+    fn password(&mut self, shadow: &str, user: &User<'_>, is_only_way: bool, has_keys: bool, now: Duration) {
+        let Some(line) = shadow.lines().find(|line| line.split(':').next() == Some(&user.name)) else {
+            return;
+        };
+        let fields: Vec<&str> = line.split(':').collect();
+        let hash = fields.get(1).copied().unwrap_or_default();
+        let is_locked = hash.starts_with(['!', '*']) || hash == "x";
+        self.has_password = !is_locked && !hash.is_empty();
+        if is_only_way && is_locked && !has_keys {
+            let problem = "a password is configured, but it is locked, and there is no SSH key".to_string();
+            self.problems.push((
+                problem,
+                "set lock_passwd: false for the user; a password needs a hash in passwd".into(),
+            ));
+        }
+        let today = (now.as_secs() / 86_400) as i64;
+        if fields.get(7).and_then(|day| day.parse::<i64>().ok()).is_some_and(|day| day >= 0 && day <= today) {
+            self.problems.push((
+                "the account has expired".into(),
+                format!("chage -E -1 {}; expiredate: in users", user.name),
+            ));
+            (self.has_key, self.has_password) = (false, false);
+        }
+    }
+
+    fn has_way(&self) -> bool {
+        self.has_key || self.has_password
+    }
+
+    fn describe(&self) -> String {
+        let ways = [(self.has_key, "SSH key"), (self.has_password, "password")];
+        let ways: Vec<&str> = ways.into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect();
+        if ways.is_empty() { "cannot log in".into() } else { format!("can log in by {}", ways.join(", ")) }
+    }
+}
+
+/// Returns sshd's settings for a user.
+fn effective_settings(machine: &Machine, user: &str) -> Option<Sshd> {
+    let connection = format!("user={user},host=localhost,addr=127.0.0.1");
+    let command = Command::new(["sshd", "-T", "-C"]).arg(connection).timeout(TIMEOUT).read_only();
+    Some(Sshd(machine.sys.run(&command).ok()?.text()))
+}
+
+/// Returns ` (FILE)` for the file of sshd_config.d, or the main one, that sets a keyword first; empty if none does.
+fn place_of(machine: &Machine, keyword: &str) -> String {
+    let sys = &machine.sys;
+    let top = "/etc/ssh/sshd_config.d";
+    let mut files: Vec<String> =
+        sys.list(top).unwrap_or_default().iter().map(|name| format!("{top}/{name}")).collect();
+    sort::sort(&mut files);
+    files.push("/etc/ssh/sshd_config".into());
+    let sets = |path: &&String| {
+        let text = sys.read_text(path.as_str()).unwrap_or_default();
+        text.lines().any(|line| {
+            line.split([' ', '\t', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+        })
+    };
+    files.iter().find(sets).map_or(String::new(), |path| format!(" ({path})"))
+}
+
+/// Returns whether a line of authorized_keys has a key: a type, and base64 data, which begins with the length of the type's name.
+fn is_key(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.windows(2).any(|pair| pair[0].contains('-') && pair[1].starts_with("AAAA"))
+}
+
+/// Returns the path of a file of AuthorizedKeysFile in sshd_config(5).
+fn key_file(file: &str, home: &str, user: &str) -> String {
+    let file = file.replace("%h", home).replace("%u", user).replace("%%", "%");
+    if file.starts_with('/') { file } else { format!("{}/{file}", home.trim_end_matches('/')) }
+}
+
+/// Returns the first of a key file, its directory and the home directory that others may write, and why sshd minds it.
+fn unsafe_path(machine: &Machine, file: &str, home: &str, uid: &str) -> Option<(String, String)> {
+    let directory = file.rsplit_once('/').map_or("/", |(directory, _)| directory);
+    let paths = [home, directory, file].map(|path| path.trim_end_matches('/'));
+    paths.iter().filter(|path| path.starts_with(home.trim_end_matches('/'))).find_map(|path| {
+        let meta = machine.sys.metadata(path).ok()?;
+        let mode = meta.permissions().mode();
+        if meta.uid() != 0 && uid != meta.uid().to_string() {
+            return Some(((*path).to_string(), format!("belongs to user {}", meta.uid())));
+        }
+        if mode & 0o022 != 0 {
+            return Some((
+                (*path).to_string(),
+                format!("may be written by others (mode {:04o})", mode & 0o7777),
+            ));
+        }
+        // sshd reads the file as the user.
+        let is_unreadable =
+            meta.uid() == 0 && uid != "0" && mode & if meta.is_dir() { 0o001 } else { 0o004 } == 0;
+        is_unreadable
+            .then(|| ((*path).to_string(), "belongs to root and cannot be read by the user".to_string()))
+    })
+}
+
+/// Returns the groups of a user, by group(5).
+fn groups_of<'a>(text: &'a str, user: &str, gid: &str) -> Vec<&'a str> {
+    let of = |line: &'a str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let is_member = fields.get(2) == Some(&gid) || fields.get(3)?.split(',').any(|member| member == user);
+        is_member.then(|| fields[0])
+    };
+    text.lines().filter_map(of).collect()
+}
+
+/// Returns the configured users, and where they are set. `users` is a list of names, of lists of names and of maps; a
+/// string; or a map by name.
+fn configured_users(merged: &Node) -> Vec<User<'_>> {
+    fn named<'a>(node: &Node, map: Option<&'a Node>) -> Vec<User<'a>> {
+        let text = node.scalar_text().unwrap_or_default();
+        let user =
+            |name: &str| User { name: name.trim().into(), at: node.at.clone(), map, is_default: false };
+        text.split(',').map(user).collect()
+    }
+    let mut found = Vec::new();
+    match merged.get("users").map(|users| &users.value) {
+        Some(Value::Seq(items)) => {
+            for item in items {
+                match &item.value {
+                    Value::Map(map) => {
+                        found.extend(map.get("name").into_iter().flat_map(|name| named(name, Some(item))))
+                    }
+                    Value::Seq(inner) => found.extend(inner.iter().flat_map(|name| named(name, None))),
+                    _ => found.extend(named(item, None)),
+                }
+            }
+        }
+        Some(Value::Map(map)) => {
+            let is_wanted = |value: &Node| match &value.value {
+                Value::Map(_) => true,
+                Value::Seq(_) | Value::Null => false,
+                _ => matches!(
+                    value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase().as_str(),
+                    "true" | "1" | "on" | "yes"
+                ),
+            };
+            found.extend(
+                map.iter()
+                    .filter(|(_, value)| is_wanted(value))
+                    .flat_map(|(key, value)| named(key, Some(value))),
+            );
+        }
+        Some(Value::Str(_)) => {
+            found.extend(merged.get("users").into_iter().flat_map(|node| named(node, None)))
+        }
+        _ => {}
+    }
+    let default = merged.at_path(&["system_info", "default_user", "name"]).and_then(Node::as_str);
+    for user in &mut found {
+        if user.name == "default" {
+            user.is_default = true;
+            user.name = default.unwrap_or_default().to_string();
+        }
+    }
+    found.retain(|user| !user.name.is_empty());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_read_in_each_form() {
+        for (users, wanted) in [
+            (
+                "[default, a, 'b, c', [d, default], {name: e}, {shell: /bin/sh}]",
+                &["deb", "a", "b", "c", "d", "deb", "e"][..],
+            ),
+            ("{default: true, a: {shell: /bin/sh}, b: 'yes', c: false, d: null}", &["deb", "a", "b"]),
+            ("a,default,b", &["a", "deb", "b"]),
+            ("[]", &[]),
+        ] {
+            let text = format!("system_info: {{default_user: {{name: deb}}}}\nusers: {users}");
+            let root = config::yaml::parse("t", &text).unwrap().root;
+            let found: Vec<String> = configured_users(&root).into_iter().map(|user| user.name).collect();
+            assert_eq!(found, wanted, "{users}");
+        }
+    }
+
+    #[test]
+    fn settings_of_sshd_that_refuse_a_user_are_found() {
+        for (settings, expected) in [
+            ("port 22\n", None),
+            ("allowusers bob\nallowusers al*@10.0.0.0/8\n", None),
+            ("allowusers bob\n", Some("AllowUsers")),
+            ("denyusers al?ce\n", Some("DenyUsers")),
+            ("allowgroups wheel\n", Some("AllowGroups")),
+            ("allowgroups adm\n", None),
+            ("denygroups a*m\n", Some("DenyGroups")),
+        ] {
+            assert_eq!(Sshd(settings.into()).refusal("alice", &["adm"]), expected, "{settings}");
+        }
+    }
+
+    #[test]
+    fn damaged_keys_are_not_keys() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx";
+        for (line, expected) in [
+            (key.to_string(), true),
+            (format!("no-pty,command=\"a b\" {key} al@host"), true),
+            (key.replace("ssh-ed25519 ", ""), false),
+            ("ssh-rsa".into(), false),
+            ("<your key here>".into(), false),
+        ] {
+            assert_eq!(is_key(&line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn locked_and_expired_accounts_are_reported() {
+        let user = User { name: "al".into(), at: Position::default(), map: None, is_default: false };
+        for (line, problem, has_password) in [
+            ("al:$6$x:1::::::", "", true),
+            ("al:!$6$x:1::::::", "locked", false),
+            ("al:!:1::::::", "locked", false),
+            ("al:$6$x:1:::::20:", "expired", false),
+            ("al:$6$x:1:::::2000:", "", true),
+        ] {
+            let mut access = Access::default();
+            access.password(line, &user, true, false, Duration::from_secs(86_400 * 100));
+            let text = access.problems.first().map_or("", |(problem, _)| problem.as_str());
+            assert!(text.contains(problem) && text.is_empty() == problem.is_empty(), "{line}: {text}");
+            assert_eq!(access.has_password, has_password, "{line}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The network as the kernel has it, beside the configuration that was applied: links, addresses, default route.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use netconfig::model::{Link, Method};
+use netconfig::{Facts, parse};
+use serde_json::json;
+use system::LinkAddress;
+
+use super::boot::Boot;
+use super::page::Page;
+use crate::finding::Layer;
+use crate::machine::Machine;
+
+/// Where networkd's files are, in the order of its preference for files of one name.
+const NETWORKD: [&str; 3] = ["/etc/systemd/network", "/run/systemd/network", "/usr/lib/systemd/network"];
+// Wait: doctor --network | each name server | -
+const TIMEOUT: Duration = Duration::from_secs(3);
+const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
+
+pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Page) {
+    page.findings.layer = Layer::Network;
+    let sys = &machine.sys;
+    if !sys.is_live() {
+        return;
+    }
+    let Some(links) = page.findings.read(sys.links()) else { return };
+    let addresses = page.findings.read(sys.link_addresses()).unwrap_or_default();
+    let routes = page.findings.read(sys.routes()).unwrap_or_default();
+    let of = |index: u32| -> Vec<&LinkAddress> {
+        addresses.iter().filter(|address| address.index == index).collect()
+    };
+    let mut lines = Vec::new();
+    for link in &links {
+        let state = match (link.up, link.carrier) {
+            (false, _) => "down",
+            (true, false) => "no carrier",
+            (true, true) => "up",
+        };
+        let all: Vec<String> = of(link.index).iter().map(|address| address.prefix.to_string()).collect();
+        lines.push(format!("{}: {state} {}", link.name, all.join(" ")));
+    }
+    let gateways = routes.iter().filter(|route| route.to.length == 0).filter_map(|route| route.via);
+    let gateways: BTreeSet<String> = sort::collect(gateways.map(|via| via.to_string()));
+    lines.push(match gateways.is_empty() {
+        true => "no default route".to_string(),
+        false => format!("default route via {}", gateways.iter().cloned().collect::<Vec<_>>().join(", ")),
+    });
+    let servers = sys.read_text("/etc/resolv.conf").unwrap_or_default();
+    let servers: Vec<&str> = servers.lines().filter_map(|line| line.strip_prefix("nameserver ")).collect();
+    lines.push(format!(
+        "name servers: {}",
+        if servers.is_empty() { "none".into() } else { servers.join(", ") }
+    ));
+    for server in servers.iter().filter(|_| asks_servers) {
+        let answer = answers(server.trim());
+        lines.push(format!(
+            "name server {server}: {}",
+            answer.as_ref().map_or_else(String::clone, |()| "answers".into())
+        ));
+        if let Err(e) = answer {
+            let remedy = "compare it with the nameservers of the network configuration; ip route get ADDRESS";
+            page.findings.error(
+                "/etc/resolv.conf",
+                format!("the name server {server} does not answer: {e}"),
+                remedy,
+            );
+        }
+    }
+    page.section("network", "Network", lines.clone(), json!(lines));
+    if boot.is_running {
+        return;
+    }
+    let path = machine.layout.instance("network-config.json");
+    let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else { return };
+    let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
+    let parsed = config::json::parse(&text)
+        .map_err(|_| String::new())
+        .and_then(|config| parse::parse(&config, &facts));
+    let Ok(parsed) = parsed else { return };
+    for wanted in &parsed.model.links {
+        if wanted.subnets.is_empty() && !wanted.is_bond() {
+            continue;
+        }
+        let by_mac = |link: &&system::Link| wanted.mac.as_ref().is_some_and(|mac| *mac == link.mac);
+        let found = links.iter().find(|link| link.name == wanted.name).or_else(|| links.iter().find(by_mac));
+        let Some(link) = found else {
+            // Of a match that several NICs may fulfil nothing is known.
+            if wanted.drivers.is_empty()
+                && !wanted.name.contains(['*', '?', '['])
+                && !is_pattern(machine, wanted)
+            {
+                let problem = format!("{} is configured and does not exist", wanted.name);
+                page.findings.error("network", problem, format!("the links are: {}", names(&links)));
+            }
+            continue;
+        };
+        let own = of(link.index);
+        let missing: Vec<&str> = wanted
+            .subnets
+            .iter()
+            .filter_map(|subnet| subnet.address.as_deref())
+            .filter(|address| !own.iter().any(|own| address.parse() == Ok(own.prefix.address)))
+            .collect();
+        let wants_dhcp =
+            wanted.subnets.iter().any(|subnet| matches!(subnet.method, Method::Dhcp | Method::Dhcp4));
+        let has_global = own.iter().any(|address| address.global && !address.ipv6);
+        let problem = match (link.up, link.carrier) {
+            (false, _) => "the link is down".to_string(),
+            (true, false) if !missing.is_empty() || wants_dhcp => "the link has no carrier".to_string(),
+            (true, _) if !missing.is_empty() => {
+                format!("the link does not have the configured {}", missing.join(", "))
+            }
+            (true, _) if wants_dhcp && !has_global => "the link has no address from DHCP".to_string(),
+            _ => continue,
+        };
+        page.findings.error(&link.name, problem, REMEDY).details = overriding(machine, &link.name);
+    }
+}
+
+/// Asks a name server for the servers of the root zone. Any answer is one (RFC 1035).
+fn answers(server: &str) -> Result<(), String> {
+    // The header with one question and the flag "recursion desired", the root's name, type NS, class IN.
+    const QUESTION: [u8; 17] = [0x46, 0x4c, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
+    let address: IpAddr = server.parse().map_err(|_| "expected an IP address".to_string())?;
+    let local: SocketAddr = if address.is_ipv4() { ([0_u8; 4], 0).into() } else { ([0_u16; 8], 0).into() };
+    let ask = || {
+        let socket = UdpSocket::bind(local)?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.connect((address, 53))?;
+        socket.send(&QUESTION)?;
+        socket.recv(&mut [0; 512])
+    };
+    ask().map(drop).map_err(|e| e.to_string())
+}
+
+/// Returns whether the configuration's name of a link is only an ID, which a match replaces.
+fn is_pattern(machine: &Machine, wanted: &Link) -> bool {
+    let text = machine.sys.read_text(machine.layout.instance("network-config.json")).unwrap_or_default();
+    let config = config::json::parse(&text).unwrap_or_default();
+    let network = parse::network_section(&config);
+    network.at_path(&["ethernets", &wanted.id, "match"]).is_some()
+}
+
+fn names(links: &[system::Link]) -> String {
+    links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns files that are not cloud-init's and that networkd reads for this link instead of ours, or that are beside ours for
+/// other services.
+fn overriding(machine: &Machine, link: &str) -> Vec<String> {
+    let sys = &machine.sys;
+    let mut found = Vec::new();
+    for top in NETWORKD {
+        for name in sys.list(top).unwrap_or_default() {
+            let is_before = name.as_str() < "10-cloud-init" && name.ends_with(".network");
+            let text = if is_before {
+                sys.read_text(format!("{top}/{name}")).unwrap_or_default()
+            } else {
+                String::new()
+            };
+            let mut names = text
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("Name="))
+                .flat_map(str::split_whitespace);
+            if names.any(|pattern| super::login::matches(pattern, link)) {
+                found
+                    .push(format!("{top}/{name} is read for {link} instead of 10-cloud-init-{link}.network"));
+            }
+        }
+    }
+    for (top, own) in [("/etc/netplan", "50-cloud-init.yaml"), ("/etc/network/interfaces.d", "50-cloud-init")]
+    {
+        let others = sys.list(top).unwrap_or_default().into_iter().filter(|name| name != own);
+        found.extend(others.map(|name| format!("{top}/{name} is not cloud-init's")));
+    }
+    found
+}

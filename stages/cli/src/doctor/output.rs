@@ -1,0 +1,113 @@
+//! The output of the commands of the last boot: the lines that say why one failed.
+
+use crate::machine::Machine;
+
+/// Bytes of a file that is read.
+const MAX_FILE: u64 = 64 << 20;
+/// The maximum number of lines that are quoted.
+const MAX_LINES: usize = 5;
+/// The maximum length of a line in characters.
+const MAX_WIDTH: usize = 200;
+
+/// Words in lines that name a reason, in lower case.
+const REASONS: [&str; 22] = [
+    "error",
+    "fail",
+    "not found",
+    "no such",
+    "denied",
+    "cannot",
+    "can't",
+    "unable",
+    "could not",
+    "refused",
+    "timed out",
+    "invalid",
+    "unknown",
+    "fatal",
+    "traceback",
+    "unreachable",
+    "not permitted",
+    "no space",
+    "syntax",
+    "unexpected",
+    "bad ",
+    "missing",
+];
+
+/// Beginnings of lines that cloud-init or ssh-keygen writes.
+const OWN: [&str; 4] = ["ci-info: ", "Cloud-init v. ", "-----", "The key"];
+
+/// The output of the last boot, by stage: the name of its line `Cloud-init v. VERSION running 'NAME' at`, and its lines.
+#[derive(Default)]
+pub struct Output {
+    stages: Vec<(String, Vec<String>)>,
+}
+
+impl Output {
+    pub fn read(machine: &Machine) -> Output {
+        // The first is the log.
+        let read = |path: &String| machine.sys.read_at_most(path, MAX_FILE).ok();
+        let files: Vec<_> = machine.log_files().iter().skip(1).filter_map(read).collect();
+        Output::parse(&String::from_utf8_lossy(&files.concat()))
+    }
+
+    fn parse(text: &str) -> Output {
+        let mut stages: Vec<(String, Vec<String>)> = Vec::new();
+        for line in text.lines() {
+            let begin = line.strip_prefix("Cloud-init v. ").and_then(|rest| rest.split_once(" running '"));
+            if let Some((_, rest)) = begin {
+                let name = rest.split('\'').next().unwrap_or_default().replace(':', "-");
+                if name == "init-local" {
+                    stages.clear();
+                }
+                stages.push((name, Vec::new()));
+            } else if let Some((_, lines)) = stages.last_mut()
+                && !line.trim().is_empty()
+                && !OWN.iter().any(|own| line.starts_with(own))
+                && !line.contains(".rs[")
+            {
+                lines.push(line.chars().take(MAX_WIDTH).collect());
+            }
+        }
+        Output { stages }
+    }
+
+    /// Returns the lines of a stage that tell why a command failed: those that name a reason, else the last ones. Those that
+    /// name a script are preferred.
+    pub fn reasons(&self, stage: &str, script: &str) -> Vec<String> {
+        let of_stage = self.stages.iter().filter(|(name, _)| name == stage);
+        let lines: Vec<&String> = of_stage.flat_map(|(_, lines)| lines).collect();
+        let is_reason = |line: &&&String| {
+            let line = line.to_lowercase();
+            REASONS.iter().any(|reason| line.contains(reason))
+        };
+        let of_script: Vec<&&String> =
+            lines.iter().filter(|line| !script.is_empty() && line.contains(script)).collect();
+        let reasons: Vec<&&String> = lines.iter().filter(is_reason).collect();
+        let chosen = match (of_script.is_empty(), reasons.is_empty()) {
+            (false, _) => of_script,
+            (true, false) => reasons,
+            (true, true) => lines.iter().collect(),
+        };
+        chosen[chosen.len().saturating_sub(MAX_LINES)..].iter().map(|line| (**line).clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reasons_are_the_lines_of_the_stage_and_the_script() {
+        let begin = |stage: &str| format!("Cloud-init v. 1 running '{stage}' at x. Up 1 seconds.\n");
+        let text = begin("modules:final")
+            + "of the boot before: failed\n"
+            + &begin("init-local")
+            + "ci-info: failed\n"
+            + &begin("modules:final")
+            + "hello\n/x/scripts/part-001: 3: curl: not found\n2026 - run.rs[WARNING]: failed\nCloud-init v. 1 finished at\n";
+        let output = super::Output::parse(&text);
+        assert_eq!(output.reasons("modules-final", "part-001"), ["/x/scripts/part-001: 3: curl: not found"]);
+        assert_eq!(output.reasons("modules-final", "other"), ["/x/scripts/part-001: 3: curl: not found"]);
+        assert!(output.reasons("modules-config", "").is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! Machines broken in ways that users ask about: the first finding of `doctor` is the cause.
+
+use tests::Machine;
+
+const SEED: &str = "/var/lib/cloud/seed/nocloud";
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx a@e";
+/// What facts-more writes before the page.
+const PAGE: &str = "=== doctor\n";
+
+/// Breaks a machine by a shell script in its root, boots it, and returns doctor's page and its exit status. `KEY` and `USER` stand
+/// for a key and for a user with it; `live` runs in the machine before `doctor`.
+fn page(name: &str, prepare: &str, live: &str) -> (serde_json::Value, bool) {
+    let machine = Machine::new(name);
+    machine.seed("typical");
+    let user = format!("{{name: amy, shell: /bin/bash, ssh_authorized_keys: [\"{KEY}\"]}}");
+    let script = format!("cd {SEED}\n{}", prepare.replace("USER", &user).replace("KEY", KEY));
+    machine.run(&["bash", "-ec", &script]);
+    let more = format!(
+        "#!/bin/sh\n{live}\necho '{}'\ncloud-init doctor --no-plan --format json\necho $?\n",
+        PAGE.trim()
+    );
+    machine.write("/usr/local/sbin/facts-more", &more);
+    machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
+    let facts = machine.boot();
+    let text = facts.text("more");
+    let (_, text) = text.split_once(PAGE).unwrap_or_else(|| tests::fail(&facts.diagnostics()));
+    let (json, code) = text.trim_end().rsplit_once('\n').unwrap_or_default();
+    let page = serde_json::from_str(json).unwrap_or_else(|e| tests::fail(&format!("{name}: {e}: {text}")));
+    (page, code == "0")
+}
+
+/// Asserts that the first finding has this place, and this problem or detail, and that the exit status says so.
+fn assert_cause(name: &str, prepare: &str, live: &str, place: &str, problem: &str) {
+    let (page, is_healthy) = page(name, prepare, live);
+    let first = page["findings"][0].clone();
+    let text = format!("{}\n{}", first["problem"], first["details"]);
+    assert!(
+        first["place"].as_str().is_some_and(|at| at.contains(place)),
+        "{name}: {place}: {:#}",
+        page["findings"]
+    );
+    assert!(text.contains(problem), "{name}: {problem}: {:#}", page["findings"]);
+    assert!(!is_healthy, "{name}");
+}
+
+/// One of each kind. Several at once: the cause is before what follows from it.
+#[test]
+fn causes_precede_symptoms() {
+    let (page, is_healthy) = page("broken-healthy", "true", "");
+    assert!(is_healthy && page["findings"] == serde_json::json!([]), "{page:#}");
+    assert!(page["headline"].as_str().is_some_and(|line| line.starts_with("cloud-init: done")), "{page:#}");
+    let prepare = "printf '#cloud-config\\nusers: [USER]\\nruncmd: [ls /does/not/exist]\\n' >user-data
+        echo 'AllowUsers bob' >/etc/ssh/sshd_config.d/20-own.conf
+        ln -s /dev/null /etc/systemd/system/cloud-config.service
+        printf '[Match]\\nName=eth*\\n[Network]\\nAddress=198.51.100.9/24\\n' \
+          >/etc/systemd/network/05-own.network";
+    let (page, _) = self::page("broken-several", prepare, "");
+    let places: Vec<&str> =
+        page["findings"].as_array().into_iter().flatten().filter_map(|f| f["place"].as_str()).collect();
+    assert_eq!(places[..2], ["cloud-config.service", "eth0"], "{page:#}");
+    assert!(places[2..].iter().any(|place| place.starts_with("user-data")), "{page:#}");
+}
+
+#[test]
+#[ignore = "twenty-four boots: make slow"]
+fn first_finding_is_the_cause() {
+    // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
+    for (name, prepare, live, place, problem) in [
+        ("unlinked", "find /etc/systemd -name cloud-final.service -path '*wants*' -delete", "", "cloud-final.service", "not enabled"),
+        ("no-program", "mkdir -p /etc/systemd/system/cloud-init-network.service.d
+          printf '[Service]\\nExecStartPre=/not/there\\n' >/etc/systemd/system/cloud-init-network.service.d/own.conf",
+          "", "cloud-init-network.service", "/not/there"),
+        ("exec", "mkdir -p /etc/systemd/system/cloud-init-local.service.d
+          printf '[Service]\\nExecStart=\\nExecStart=/not/there\\n' >/etc/systemd/system/cloud-init-local.service.d/own.conf
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network",
+          "", "cloud-init-local.service", "/not/there"),
+        ("host-keys", "printf '#cloud-config\\nusers: [USER]\\n' >user-data", "systemctl mask sshd-keygen; rm /etc/ssh/ssh_host_*; systemctl restart ssh",
+          "sshd", "no host keys"),
+        ("link", "true", "ip link set eth0 down", "eth0", "the link is down"),
+        ("yaml", "printf '#cloud-config\\nusers: [USER]\\nruncmd:\\n - a\\n  - b: [\\n' >user-data", "", "init", "skipping cloud-config"),
+        ("typo", "printf '#cloud-config\\nusers: [USER]\\npakages: [vim]\\n' >user-data", "", "user-data", "did you mean 'packages'?"),
+        ("script", "printf '#!/bin/sh\\nneeds-this-program x || exit 7\\n' >user-data", "", "scripts_user", "needs-this-program: not found"),
+        ("names", "printf '#cloud-config\\nusers: [USER]\\npackages: [tmux]\\nruncmd: [\"false\"]\\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "could not be resolved"),
+        ("allow", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; echo 'AllowGroups wheel' >/etc/ssh/sshd_config.d/20-own.conf",
+          "", "user-data", "AllowGroups (/etc/ssh/sshd_config.d/20-own.conf)"),
+        ("mode", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [chmod 777 /home/amy]\\n' >user-data", "", "user-data", "mode 0777"),
+        ("owner", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [chown -R 0:0 /home/amy/.ssh]\\n' >user-data", "", "user-data", "belongs to root"),
+        ("shell", "printf '#cloud-config\\nusers: [{name: amy, shell: /bin/zsh, ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data",
+          "", "user-data", "/bin/zsh does not exist"),
+        ("no-key", "printf '#cloud-config\\nhostname: h\\n' >user-data", "", "users", "nobody can log in"),
+        ("locked", "printf '#cloud-config\\nusers: [{name: amy, passwd: \"$6$a$b\"}]\\n' >user-data", "", "user-data", "locked"),
+        ("expired", "printf '#cloud-config\\nusers: [{name: amy, expiredate: \"2020-01-01\", ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data",
+          "", "user-data", "expired"),
+        ("no-meta-data", "rm meta-data", "", "generator", "but not meta-data"),
+        ("other-list", "echo 'datasource_list: [ConfigDrive]' >/etc/cloud/cloud.cfg.d/99-own.cfg
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network", "",
+          "datasource", "99-own.cfg:1:18: datasource_list does not name it"),
+        ("directory", "mv /var/lib/cloud/seed/nocloud /var/lib/cloud/seed/no-cloud", "", "generator", "no-cloud is not the seed directory"),
+        ("same-instance", "true", "printf '#cloud-config\\n{}\\n' >/var/lib/cloud/seed/nocloud/user-data", "seed/nocloud/user-data", "instance ID has not changed"),
+        ("ssh-setting", "printf '#cloud-config\\nusers: [USER]\\nssh_pwauth: true\\n' >user-data
+          echo 'PasswordAuthentication no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "(/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("own-network", "printf '[Match]\\nName=eth*\\n[Network]\\nAddress=198.51.100.9/24\\n' >/etc/systemd/network/05-own.network",
+          "", "eth0", "05-own.network is read for eth0"),
+        ("no-device", "printf '#cloud-config\\nusers: [USER]\\nmounts: [[vdz, /data, auto, \"nofail\"]]\\n' >user-data", "",
+          "user-data", "/dev/vdz does not exist"),
+        ("no-nic", "printf 'version: 2\\nethernets: {ens5: {dhcp4: true, optional: true}}\\n' >network-config", "", "network", "ens5 is configured"),
+    ] {
+        assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
+    }
+}
