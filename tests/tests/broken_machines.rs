@@ -88,7 +88,7 @@ fn first_finding_is_the_cause() {
         ("owner", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [chown -R 0:0 /home/amy/.ssh]\\n' >user-data", "", "user-data", "belongs to root"),
         ("shell", "printf '#cloud-config\\nusers: [{name: amy, shell: /bin/zsh, ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data",
           "", "user-data", "/bin/zsh does not exist"),
-        ("no-key", "printf '#cloud-config\\nhostname: h\\n' >user-data", "", "users", "nobody can log in"),
+        ("no-key", "printf '#cloud-config\\nhostname: h\\n' >user-data", "", "users", "no user can log in"),
         ("locked", "printf '#cloud-config\\nusers: [{name: amy, passwd: \"$6$a$b\"}]\\n' >user-data", "", "user-data", "locked"),
         ("expired", "printf '#cloud-config\\nusers: [{name: amy, expiredate: \"2020-01-01\", ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data",
           "", "user-data", "expired"),
@@ -104,7 +104,8 @@ fn first_finding_is_the_cause() {
           "", "eth0", "05-own.network is read for eth0"),
         ("no-device", "printf '#cloud-config\\nusers: [USER]\\nmounts: [[vdz, /data, auto, \"nofail\"]]\\n' >user-data", "",
           "user-data", "/dev/vdz does not exist"),
-        ("no-nic", "printf 'version: 2\\nethernets: {ens5: {dhcp4: true, optional: true}}\\n' >network-config", "", "network", "ens5 is configured"),
+        ("no-nic", "printf 'version: 2\\nethernets: {ens5: {dhcp4: true, optional: true}}\\n' >network-config
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network", "", "network", "ens5 is configured"),
     ] {
         assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
     }

@@ -137,7 +137,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
         && Machine::is_root()
     {
-        let problem = "nobody can log in: no user has an authorized SSH key or a password";
+        let problem = "no user can log in: none has an authorized SSH key or a password";
         let remedy = "add ssh_authorized_keys to the user-data, or a key to the instance at the cloud, for a new instance";
         page.findings.warning("users", problem, remedy);
     }
