@@ -107,6 +107,7 @@ fn archive_has_logs_and_configuration() {
     let wanted = [
         "autoinstall.yaml",
         "dmesg.txt",
+        "doctor.txt",
         "dpkg-version",
         "etc/cloud/cloud.cfg",
         "etc/cloud/cloud.cfg.d/10.cfg",
@@ -115,7 +116,9 @@ fn archive_has_logs_and_configuration() {
         "etc/cloud/out",
         "etc/cloud/out-dir",
         "journal-previous.txt",
+        "journal-units.txt",
         "journal.txt",
+        "networkctl.txt",
         "run/cloud-init/instance-data-sensitive.json",
         "run/cloud-init/status.json",
         "var/lib/cloud/data/instance-id",
