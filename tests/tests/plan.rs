@@ -320,3 +320,20 @@ fn interrupted_apply_stops_the_script() {
     assert!(words.contains("modules-final: interrupted"), "{words}");
     assert!(!sandbox.path("/var/lib/cloud/seed/nocloud").exists());
 }
+
+#[test]
+fn plan_of_a_disabled_machine_says_that_nothing_would_run() {
+    let sandbox = Sandbox::new("plan-disabled");
+    tests::write(&sandbox.path("/etc/cloud/cloud-init.disabled"), "");
+    let user_data = sandbox.path("/root/user-data");
+    tests::write(&user_data, "#cloud-config\nruncmd: [ls]\n");
+    let user_data = user_data.display().to_string();
+    for (words, expected, has_stages) in [
+        (vec!["plan"], "Cloud-init disabled by /etc/cloud/cloud-init.disabled: nothing would run", false),
+        (vec!["plan", "--user-data", &user_data], "nothing of what follows would run", true),
+    ] {
+        let done = cloud_init(&sandbox, &words);
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(text.contains(expected) && text.contains("modules-final") == has_stages, "{words:?}: {text}");
+    }
+}

@@ -56,13 +56,21 @@ pub fn plan_stages(
     if let Some(file) = &request.user_data {
         write_seed(&sys, machine, file, request.id)?;
     }
-    let disabled = match wanted {
-        Some(name) => select_datasource(&sys, machine, &name).map(|()| false)?,
-        None => !identify(global, &plan_dir.path().join("files/run")),
+    // By a file or the kernel command line. With user-data or a datasource that is given, the question is what they would do.
+    let status = crate::status::Report::read(machine);
+    let is_off = status.state == crate::status::State::Disabled && !status.detail.ends_with("generator");
+    let not_found = match &wanted {
+        Some(name) => select_datasource(&sys, machine, name).map(|()| false)?,
+        None => !is_off && !identify(global, &plan_dir.path().join("files/run")),
     };
     let mut reports = Vec::new();
-    if disabled {
-        let why = "cloud-init would be disabled: no datasource found (see query --identify)";
+    let disabled = not_found || (is_off && wanted.is_none());
+    if not_found || is_off {
+        let why = match (is_off, disabled) {
+            (true, true) => format!("{}: nothing would run", status.detail),
+            (true, false) => format!("{}: nothing of what follows would run", status.detail),
+            (false, _) => "cloud-init would be disabled: no datasource found (see query --identify)".into(),
+        };
         reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
     for stage in STAGES.iter().filter(|_| !disabled) {

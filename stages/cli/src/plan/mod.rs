@@ -13,7 +13,7 @@ mod unified;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use system::Result;
+use system::{Result, warning};
 
 use crate::arguments::{Format, GlobalOptions, Plan};
 use crate::machine::Machine;
@@ -37,6 +37,9 @@ fn exit_code(done: Result<bool>) -> ExitCode {
 
 /// Prints the plan. Returns whether the boot would end with errors.
 fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> {
+    if !Machine::is_root() {
+        warning!(machine.sys, "not root: files that only root may read are not part of this plan");
+    }
     let request = Request {
         user_data: args.user_data.clone(),
         id: "i-plan",
