@@ -15,7 +15,7 @@ mod table;
 pub use ec2::{is_ec2_uuid, is_outscale};
 pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
 pub use rule::{DmiField, Match, Rule};
-pub use table::{CLOUDS, cloud, is_name};
+pub use table::{ALIAS, CLOUDS, cloud, is_name};
 
 /// One cloud: a row of [`CLOUDS`].
 #[derive(Debug)]
