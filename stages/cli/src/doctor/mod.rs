@@ -10,6 +10,7 @@ mod identification;
 mod next_boot;
 mod page;
 mod results;
+mod units;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode
     configuration::section(machine, &mut page);
     history::applied(&log, &mut page);
     results::find(machine, &log, &mut page);
+    units::section(machine, &mut page);
     let state = crate::state_files::check(machine);
     for finding in state.all {
         let remedy = if finding.repair.is_some() { "cloud-init state repair" } else { &finding.remedy };
