@@ -124,7 +124,7 @@ over_the_suites_own() {
     check "$suite: nothing of Python's cloud-init left" no_python_left
     check "$suite: cloud.cfg is ours" verified
     check "$suite: other packages see a cloud-init" \
-        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26.2), cloud-init-base (= 26.2)"'
+        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26.2+firstlight), cloud-init-base (= 26.2)"'
     # A package that depends on cloud-init stays installed, and another one can be installed.
     check "$suite: dependencies on cloud-init are satisfied" depends_on "cloud-init (>= 26.2), cloud-init-base (>= 26.2)"
 
