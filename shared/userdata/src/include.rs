@@ -73,8 +73,8 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Returns what Python's cloud-init of the image is told by its file features.py, or feature_overrides.py beside it, which builders
-/// of images for Cluster API edit: whether user-data with a missing include is used not at all.
+/// Returns whether user-data with a missing include is not used at all, by features.py of Python's cloud-init or feature_overrides.py
+/// beside it, which builders of images for Cluster API edit.
 pub fn is_failure_an_error(sys: &System) -> bool {
     const SWITCH: &str = "ERROR_ON_USER_DATA_FAILURE";
     let pythons =
