@@ -111,6 +111,20 @@ mod tests {
     }
 
     #[test]
+    fn names_of_images_mean_a_datasource() {
+        for (entry, name, expected) in [
+            ("Ec2Kubernetes", "Ec2", true),
+            ("DataSourceEc2Kubernetes", "Ec2", true),
+            ("Ec2Kubernetes", "NoCloud", false),
+            ("nocloud-net", "NoCloud", true),
+            ("Ec2Other", "Ec2", false),
+        ] {
+            assert_eq!(is_name(entry, name), expected, "{entry}");
+        }
+        assert_eq!(cloud("Ec2Kubernetes").map(|cloud| cloud.name), Some("Ec2"));
+    }
+
+    #[test]
     fn only_the_search_order_contains_none() {
         assert_eq!(SEARCH_ORDER[..2], ["NoCloud", "ConfigDrive"]);
         assert_eq!(SEARCH_ORDER.last(), Some(&"None"));
