@@ -218,7 +218,7 @@ both() { status_is firstlight ii && in_root dpkg-query -W cloud-init | grep -q "
 keeps_both() { in_root apt-get -q -y "$@" && both; }
 version_is() { status_is cloud-init ii && [ "$(in_root dpkg-query -f '${Version}' -W cloud-init)" = "$1" ]; }
 # One that installs over ours: its files are complete, and apt prefers it again.
-is_back() { version_is "$1" && ! status_is firstlight ii && [ ! -e "$root/etc/apt/preferences.d/firstlight-cloud-init" ] && no_loose_links; }
+is_back() { version_is "$1" && ! status_is firstlight ii && [ ! -e "$root/etc/apt/preferences.d/firstlight-cloud-init" ]; }
 the_name() {
     local suite=$1 old command
     new_root "$suite" systemd cloud-init || return
