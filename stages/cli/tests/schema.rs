@@ -143,7 +143,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     assert_eq!(
         err,
         format!(
-            "Error: Cloud config schema errors: : Additional properties are not allowed ('foo' was unexpected) ({bad}:3:1), runcmd: expected a list, found an \
+            "Error: Cloud config schema errors: foo: Additional properties are not allowed ('foo' was unexpected) ({bad}:3:1), runcmd: expected a list, found an \
              integer ({bad}:2:9)\n\n\
              {bad}:2:9: error: runcmd: expected a list, found an integer\n 2 | runcmd: …\n   |         ^\n\
              {bad}:3:1: error: foo: unknown key\n 3 | foo: …\n   | ^^^\n\

@@ -207,7 +207,9 @@ fn error_lines<'a>(errors: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     lines.extend(maps.into_iter().map(|(parent, findings)| {
         let keys: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
         let places: Vec<String> = findings.iter().map(|finding| finding.at.to_string()).collect();
-        format!("{parent}: {} ({})", unexpected(&keys), places.join(", "))
+        // As upstream: a single key of the top level is its own place.
+        let place = if parent.is_empty() && keys.len() == 1 { keys[0] } else { &parent };
+        format!("{place}: {} ({})", unexpected(&keys), places.join(", "))
     }));
     sort::sort(&mut lines);
     lines
