@@ -127,7 +127,7 @@ debian_build() {
         DEB_BUILD_OPTIONS=parallel=$jobs dpkg-buildpackage -us -uc" || return 1
     rm -rf "${out:?}/$1"
     mkdir -p "$out/$1"
-    find "$root/build" -maxdepth 1 -name 'firstlight*_*' -exec cp -t "$out/$1" {} +
+    find "$root/build" -maxdepth 1 \( -name 'firstlight*_*' -o -name '*_all.deb' \) -exec cp -t "$out/$1" {} +
 }
 # The tags that stay have an override with the reason.
 lintian_clean() {

@@ -84,7 +84,7 @@ fi
 
 for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extensions packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
   packaging/service-stage deb/build \
-  deb/postinst deb/postrm deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
+  deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
   sh -n "$script" || fail "$script"
 done
 for script in tests/fresh tests/boot-init-systems tests/dist.sh; do bash -n "$script" || fail "$script"; done
@@ -110,6 +110,13 @@ for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" 
   "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/" \
   "packaging/schema/catalog.json:\"$homepage/schema/"; do
   grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another address than the homepage in Cargo.toml ($homepage)"
+done
+# So is the release of cloud-init in shared/system.
+release=$(sed -n '/^macro_rules! compatible_release/,/^}/s/^ *"\(.*\)"$/\1/p' shared/system/src/lib.rs)
+for place in "deb/control:Conflicts: cloud-init (<< $release+firstlight), cloud-init (>> $release+firstlightz)," "deb/control:Provides: cloud-init (= $release+firstlight), cloud-init-base (= $release)" \
+  "deb/control:Recommends: ca-certificates, cloud-init (>> $release+firstlight)" "deb/cloud-init.postinst:Pin: version $release+firstlight*" \
+  "rpm/firstlight.spec:%global compatible $release"; do
+  grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another release of cloud-init than shared/system ($release)"
 done
 phony=$(sed -n '/^\.PHONY:/,/[^\\]$/{s/^\.PHONY://;s/\\$//;p}' Makefile)
 help=$(make -s help)

@@ -41,6 +41,7 @@ new_root() {
     mkdir -p "$root"
     tar -C "$root" --numeric-owner -xpf "$tar"
     cp "$deb" "$root/var/tmp/firstlight.deb"
+    cp "${deb%/*}"/cloud-init_*.deb "$root/var/tmp/name.deb"
 }
 # in_root COMMAND...: without a terminal and without answers, as an unattended upgrade runs it
 in_root() { DEBIAN_FRONTEND=noninteractive LC_ALL=C chroot "$root" "$@" </dev/null; }
@@ -123,7 +124,7 @@ over_the_suites_own() {
     check "$suite: nothing of Python's cloud-init left" no_python_left
     check "$suite: cloud.cfg is ours" verified
     check "$suite: other packages see a cloud-init" \
-        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26.2), cloud-init-base (= 26.2)"'
+        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26.2+firstlight), cloud-init-base (= 26.2)"'
     # A package that depends on cloud-init stays installed, and another one can be installed.
     check "$suite: dependencies on cloud-init are satisfied" depends_on "cloud-init (>= 26.2), cloud-init-base (>= 26.2)"
 
@@ -196,6 +197,102 @@ a_disabled_stage() {
         test -L "$root/etc/systemd/system/cloud-init.target.wants/cloud-config.service"
 }
 
+# an_archive: apt has the suite's cloud-init and a later one
+an_archive() {
+    local package later=$work/later
+    rm -rf "$later"
+    dpkg-deb -R "$root"/var/tmp/cloud-init_*.deb "$later"
+    sed -i 's/^Version: .*/Version: 99.1-1/' "$later/DEBIAN/control"
+    mkdir "$root/var/tmp/archive"
+    dpkg-deb --root-owner-group -Zgzip -z1 -b "$later" "$root/var/tmp/archive/later.deb" >/dev/null
+    cp "$root"/var/tmp/cloud-init_*.deb "$root/var/tmp/archive/"
+    for package in "$root"/var/tmp/archive/*.deb; do
+        dpkg-deb -f "$package"
+        printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "${package##*/}" "$(stat -c %s "$package")" "$(sha256sum <"$package" | cut -d' ' -f1)"
+    done >"$root/var/tmp/archive/Packages"
+    rm -f "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/*
+    echo 'deb [trusted=yes] file:/var/tmp/archive ./' >"$root/etc/apt/sources.list"
+    in_root apt-get -q update
+}
+both() { status_is firstlight ii && in_root dpkg-query -W cloud-init | grep -q "	26\.2+firstlight" && verified; }
+keeps_both() { in_root apt-get -q -y "$@" && both; }
+version_is() { status_is cloud-init ii && [ "$(in_root dpkg-query -f '${Version}' -W cloud-init)" = "$1" ]; }
+# One that installs over ours: its files are complete, and apt prefers it again.
+is_back() { version_is "$1" && ! status_is firstlight ii && [ ! -e "$root/etc/apt/preferences.d/firstlight-cloud-init" ]; }
+the_name() {
+    local suite=$1 old command
+    new_root "$suite" systemd cloud-init || return
+    old=$(in_root dpkg-query -f '${Version}' -W cloud-init)
+    an_archive >/dev/null 2>&1
+    echo '# mine' >>"$root/etc/cloud/cloud.cfg"
+    check "$suite: with the name: installs over cloud-init $old" \
+        apt_install -o Dpkg::Options::=--force-confold /var/tmp/firstlight.deb /var/tmp/name.deb
+    check "$suite: with the name: an edited cloud.cfg is kept" grep -q '^# mine' "$root/etc/cloud/cloud.cfg"
+    rm "$root/etc/cloud/cloud.cfg"
+    tar -C "$root" -xf <(dpkg-deb --fsys-tarfile "$deb") ./etc/cloud/cloud.cfg
+    check "$suite: with the name: dpkg-query says 26.2" both
+    check "$suite: with the name: all stages enabled" enabled
+    check "$suite: with the name: no init script that systemd would run" find "$root/etc/init.d" -name 'cloud-*' -executable -exec false {} +
+    for command in 'install cloud-init' 'install --reinstall cloud-init' upgrade dist-upgrade; do
+        # shellcheck disable=SC2086 # several words
+        check "$suite: with the name: apt-get $command changes nothing" keeps_both $command
+    done
+    check "$suite: with the name: it can be purged alone" in_root apt-get -q -y purge cloud-init
+    check "$suite: with the name: then ours is untouched" verified
+    check "$suite: with the name: and installed again" apt_install /var/tmp/name.deb
+    check "$suite: the name: removed with firstlight" in_root apt-get -q -y remove firstlight
+    check "$suite: the name: then the archive's is installed" apt_install cloud-init
+    check "$suite: the name: which is there" is_back 99.1-1
+    check "$suite: the name: ours comes back" apt_install --allow-downgrades /var/tmp/firstlight.deb /var/tmp/name.deb
+    check "$suite: the name: a version that is named is installed" apt_install --allow-downgrades "cloud-init=$old"
+    check "$suite: the name: which is there" is_back "$old"
+}
+
+# answers TEXT: the files that debconf's answers become when this package is configured again
+preseed() {
+    printf '%s\n' "$@" | sed 's/^/cloud-init cloud-init\//' >"$root/var/tmp/answers"
+    in_root debconf-set-selections /var/tmp/answers
+    rm "$root/var/tmp/answers"
+}
+answers() {
+    local suite=$1 dir=etc/cloud/cloud.cfg.d
+    new_root "$suite" systemd || return
+    preseed 'maas-metadata-url string http://maas.example/MAAS/metadata/' 'datasources multiselect MAAS, None' \
+        "maas-metadata-credentials string oauth_consumer_key=C&oauth_token_key=T%2Bt&oauth_token_secret=it's" \
+        'local-cloud-config string manual_cache_clean: true\npreserve_hostname: true'
+    check "$suite: installs with answers of debconf" apt_install /var/tmp/firstlight.deb /var/tmp/name.deb
+    check "$suite: answers: the files" files_are "datasource:
+  MAAS:
+    metadata_url: 'http://maas.example/MAAS/metadata/'
+    consumer_key: 'C'
+    token_key: 'T+t'
+    token_secret: 'it''s'" 'manual_cache_clean: true
+preserve_hostname: true' 'datasource_list: [ MAAS, None ]'
+    check "$suite: answers: the secret is root's" test "$(stat -c %a "$root/$dir/90_dpkg_maas.cfg")" = 600
+    check "$suite: answers: debconf has forgotten them" not grep -r --exclude='*-old' 'maas.example\|token_secret' "$root/var/cache/debconf"
+    preseed 'maas-metadata-credentials string c:t:_' 'local-cloud-config string _' 'datasources multiselect [NoCloud]'
+    check "$suite: answers: dpkg-reconfigure" in_root dpkg-reconfigure -fnoninteractive cloud-init
+    check "$suite: answers: the changed files" files_are "datasource:
+  MAAS:
+    metadata_url: 'http://maas.example/MAAS/metadata/'
+    consumer_key: 'c'
+    token_key: 't'" '' 'datasource_list: [ NoCloud ]'
+    preseed 'maas-metadata-url string _' 'maas-metadata-credentials string _:_:_'
+    check "$suite: answers: dpkg-reconfigure of firstlight" in_root dpkg-reconfigure -fnoninteractive firstlight
+    check "$suite: answers: the file is removed" files_are '' '' 'datasource_list: [ NoCloud ]'
+    check "$suite: answers: purges" in_root apt-get -q -y purge firstlight
+    check "$suite: answers: purged" not test -e "$root/etc/cloud"
+}
+# files_are MAAS LOCAL SOURCES: their text without comments, empty for a file that does not exist
+files_are() {
+    local name
+    for name in _maas _local_cloud_config ''; do
+        diff <(printf %s "${1:+$1
+}") <(grep -v '^#' "$root/etc/cloud/cloud.cfg.d/90_dpkg$name.cfg" 2>/dev/null | grep .) || return
+        shift
+    done
+}
+
 fresh() {
     local suite=$1
     new_root "$suite" systemd || { check "$suite: a root without cloud-init" false; return; }
@@ -223,7 +320,9 @@ lintian_accepts() {
     unshare --mount --propagation private sh -c 'mount --bind "$1" "$2/mnt" && mount -t proc proc "$2/proc" &&
         exec chroot "$2" lintian --allow-root --fail-on error "/mnt/$3"' - "${1%/*}" "$root" "${1##*/}"
 }
-check "lintian finds no errors" lintian_accepts "$deb"
+for package in "$deb" "${deb%/*}"/cloud-init_*.deb; do
+    check "lintian finds no errors in ${package##*/}" lintian_accepts "$package"
+done
 for suite; do
     new_root "$suite" systemd cloud-init || { check "$suite: a root with cloud-init" false; continue; }
     over_the_suites_own "$suite"
@@ -231,6 +330,8 @@ for suite; do
     upgrade_and_removal "$suite"
     the_way_back "$suite"
     a_disabled_stage "$suite"
+    the_name "$suite"
+    answers "$suite"
     fresh "$suite"
 done
 echo "package-deb: $passed passed, $failed failed"

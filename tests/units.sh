@@ -84,6 +84,19 @@ for variant; do
   fi
   output=$(chroot "$root" rsyslogd -N1 -f /etc/rsyslog.conf 2>&1) || { fail "$variant: rsyslog: $output"; }
 
+  # On EKS' images a unit that multi-user.target wants is ordered after the final stage.
+  if ! grep -q '^After=multi-user.target' "$root/usr/lib/systemd/system/cloud-final.service"; then
+    printf '[Unit]\nAfter=cloud-final.service\n[Service]\nExecStart=true\n[Install]\nWantedBy=multi-user.target\n' \
+      >"$root/etc/systemd/system/after-final.service"
+    chroot "$root" systemctl enable after-final.service >/dev/null 2>&1
+    case $(verify "$root") in
+      *"ordering cycle"*) fail "$variant: a unit of multi-user.target cannot be ordered after cloud-final.service" ;;
+      *) pass "$variant: a unit of multi-user.target may be ordered after cloud-final.service" ;;
+    esac
+  elif [ "$variant" = rhel ]; then
+    fail "rhel: cloud-final.service is ordered after multi-user.target"
+  fi
+
   # The test itself: a cycle that is put in must be seen.
   mkdir -p "$root/etc/systemd/system/cloud-config.service.d"
   printf '[Unit]\nBefore=cloud-init-local.service\n' >"$root/etc/systemd/system/cloud-config.service.d/cycle.conf"

@@ -71,6 +71,26 @@ fn target_is_linked_removed_and_linked_again() {
 }
 
 #[test]
+fn network_stage_is_masked_by_its_former_name() {
+    let sandbox = machine("masked");
+    sandbox.device("sr0", &iso("cidata"));
+    let link = |target: &str| {
+        sandbox.write("/etc/systemd/system/x", "");
+        let _ = std::fs::remove_file(sandbox.path("/etc/systemd/system/cloud-init.service"));
+        std::os::unix::fs::symlink(target, sandbox.path("/etc/systemd/system/cloud-init.service")).unwrap();
+    };
+    for (target, is_masked) in
+        [("/usr/lib/systemd/system/cloud-init-network.service", false), ("/dev/null", true)]
+    {
+        link(target);
+        assert_eq!(generate(&sandbox, &[]), 0);
+        assert_eq!(state(&sandbox), ENABLED());
+        let mask = std::fs::read_link(sandbox.path("/early/cloud-init-network.service"));
+        assert_eq!(mask.is_ok_and(|target| target == Path::new("/dev/null")), is_masked);
+    }
+}
+
+#[test]
 fn machine_without_datasource_is_disabled() {
     let sandbox = machine("nothing");
     assert_eq!(generate(&sandbox, &[]), 0);

@@ -13,11 +13,11 @@ const LISTED: &[(&str, &str)] = &[
     ("make deb", "make test"),
     ("make rpm", "make test"),
     ("make install DESTDIR=/image FAMILY=redhat VARIANT=rocky", "tests/files.sh"),
-    ("apt install ./firstlight_*.deb", "tests/package-deb.sh"),
-    ("dnf swap cloud-init ./firstlight-*.rpm", "tests/package-rpm.sh"),
+    ("apt install ./firstlight_*.deb ./cloud-init_*.deb", "tests/package-deb.sh"),
+    ("dnf install ./firstlight-*.rpm ./cloud-init-*.rpm", "tests/tests/package_managers.rs"),
     (
-        "zypper install --force-resolution --allow-unsigned-rpm ./firstlight-*.rpm",
-        "the same transaction by rpm: tests/package-rpm.sh",
+        "zypper install --force-resolution --allow-unsigned-rpm ./firstlight-*.rpm ./cloud-init-*.rpm",
+        "tests/tests/package_managers.rs",
     ),
     (
         "sudo apt install mmdebstrap e2fsprogs qemu-system-x86 xorriso debian-archive-keyring",

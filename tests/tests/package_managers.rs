@@ -10,6 +10,32 @@ const SERVER: &str = "exec \"$WEB\" --port 80 --files \"$1/srv/repo\"";
 
 const PACKAGES: [&str; 5] = ["dnf", "zypper", "pacman-package-manager", "createrepo-c", "rpm"];
 
+/// Commands after which ours are installed; after the others another cloud-init, or none.
+#[test]
+fn distributions_package_does_not_replace_ours() {
+    let machine = Machine::with("package-name", &PACKAGES);
+    let scratch = machine.scratch("srv");
+    let built = std::fs::read_dir(tests::package().with_file_name("")).into_iter().flatten().flatten();
+    for path in
+        built.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "rpm"))
+    {
+        let name = path.file_name().unwrap_or_default();
+        assert!(std::fs::copy(&path, scratch.join(name)).is_ok(), "{}", path.display());
+    }
+    let script = tests_dir().join("guest/package-name");
+    assert!(std::fs::copy(script, scratch.join("package-name")).is_ok());
+    machine.put(&scratch, "/srv");
+    let output = machine.run(&["/srv/package-name"]);
+    let states: Vec<&str> =
+        output.lines().filter_map(|line| line.rsplit_once(": ")).map(|(_, state)| state).collect();
+    let ours = "cloud-init 26.2+firstlight0.1.0, firstlight 0.1.0,";
+    let is_ours: Vec<bool> = states.iter().map(|state| state.trim_end() == ours).collect();
+    let (yes, no) = (true, false);
+    let expected = [no, yes, yes, yes, yes, yes, yes, no, no, yes, yes, yes, yes, yes, yes, no];
+    assert_eq!(is_ours, expected, "{output}");
+    assert!(states[8].starts_with("cloud-init 27.1, no firstlight"), "{output}");
+}
+
 #[test]
 fn packages_of_other_distributions_are_installed() {
     let machine = Machine::with("package-managers", &PACKAGES);

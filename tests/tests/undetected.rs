@@ -28,7 +28,7 @@ fn count(text: &str, part: &str) -> usize {
 #[test]
 fn unknown_name_in_the_list_is_an_error() {
     let sandbox = Sandbox::new("unknown-name");
-    configure(&sandbox, "datasource_list: [Nimbus, NoCloud, 7, None]\n");
+    configure(&sandbox, "datasource_list: [Nimbus, NoCloud, 7, None, Ec2Kubernetes]\n");
     let boot = boot(&sandbox);
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
     let log = sandbox.log();
@@ -40,6 +40,8 @@ fn unknown_name_in_the_list_is_an_error() {
         assert_eq!(count(&log, &format!("[ERROR]: {place}{expected}")), 1, "{log}");
     }
     assert!(log.contains("Loaded datasource DataSourceNoCloud"), "{log}");
+    let alias = format!("[INFO]: {place}45: datasource_list: using Ec2 in place of Ec2Kubernetes");
+    assert_eq!(count(&log, &alias), 1, "{log}");
 }
 
 /// A machine without `datasource_list`: each name of the built-in list is searched once in each of its stages, and none of them

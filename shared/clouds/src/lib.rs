@@ -15,7 +15,7 @@ mod table;
 pub use ec2::{is_ec2_uuid, is_outscale};
 pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
 pub use rule::{DmiField, Match, Rule};
-pub use table::{CLOUDS, cloud, is_name};
+pub use table::{ALIAS, CLOUDS, cloud, is_name};
 
 /// One cloud: a row of [`CLOUDS`].
 #[derive(Debug)]
@@ -108,6 +108,20 @@ mod tests {
         };
         let list: String = rows.iter().map(entry).collect();
         scratch::check_generated(&[(MANUAL_PAGE, format!("{}{list}{}", &page[..begin], &page[end..]))]);
+    }
+
+    #[test]
+    fn names_of_images_mean_a_datasource() {
+        for (entry, name, expected) in [
+            ("Ec2Kubernetes", "Ec2", true),
+            ("DataSourceEc2Kubernetes", "Ec2", true),
+            ("Ec2Kubernetes", "NoCloud", false),
+            ("nocloud-net", "NoCloud", true),
+            ("Ec2Other", "Ec2", false),
+        ] {
+            assert_eq!(is_name(entry, name), expected, "{entry}");
+        }
+        assert_eq!(cloud("Ec2Kubernetes").map(|cloud| cloud.name), Some("Ec2"));
     }
 
     #[test]

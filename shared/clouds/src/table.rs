@@ -277,15 +277,21 @@ pub const CLOUDS: &[Cloud] = &[
     },
 ];
 
+/// A datasource in Python that builders of images for Cluster API add, and the one that it is made of: with ours, user-data that includes
+/// what its boothook writes needs no other.
+pub const ALIAS: (&str, &str) = ("Ec2Kubernetes", "Ec2");
+
 /// Returns whether an entry of `datasource_list`, or a value on the kernel command line, means the datasource `name`. As in
 /// upstream it may have any case, may be the name of the class, and NoCloud is also `nocloud-net`, which ds-identify copies from
 /// `ds=nocloud-net;s=URL`.
 pub fn is_name(entry: &str, name: &str) -> bool {
     let of_class = entry.strip_prefix("DataSource").unwrap_or(entry);
-    of_class.eq_ignore_ascii_case(name) || (name == "NoCloud" && entry.eq_ignore_ascii_case("nocloud-net"))
+    of_class.eq_ignore_ascii_case(name)
+        || (of_class, name) == ALIAS
+        || (name == "NoCloud" && entry.eq_ignore_ascii_case("nocloud-net"))
 }
 
 /// Returns the cloud with this name; upper and lower case are distinct.
 pub fn cloud(name: &str) -> Option<&'static Cloud> {
-    CLOUDS.iter().find(|cloud| cloud.name == name)
+    CLOUDS.iter().find(|cloud| cloud.name == name || (name, cloud.name) == ALIAS)
 }

@@ -55,7 +55,7 @@ pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
 use clouds::Rule;
-pub use clouds::is_name;
+pub use clouds::{ALIAS, is_name};
 use config::Node;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, warning};

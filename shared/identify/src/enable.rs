@@ -13,6 +13,8 @@ use crate::verdict::Enablement;
 
 const TARGET: &str = "cloud-init.target";
 const RUN: &str = "/run/cloud-init";
+/// What a masked unit is a link to.
+const MASK: &str = "/dev/null";
 /// The generator's log; ds-identify has its own.
 const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
 
@@ -34,6 +36,15 @@ pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &s
         let target = unit_path(sys);
         let change = outside.link(&target, &link)?;
         lines.push(format!("{link} -> {target} ({change:?})"));
+        // The network stage had this name before 24.3, and guides mask it.
+        let former = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/cloud-init.service"));
+        if former.iter().any(|path| sys.read_link(path).is_ok_and(|target| target == MASK)) {
+            let link = format!("{early}/cloud-init-network.service");
+            lines.push(format!(
+                "cloud-init.service is masked: {link} -> {MASK} ({:?})",
+                outside.link(MASK, &link)?
+            ));
+        }
         if has_udev(sys) {
             let order = format!("{early}/cloud-init-local.service.d/after-udev.conf");
             let change = outside.write(&order, AFTER_UDEV, WriteOptions::default())?;

@@ -100,8 +100,13 @@ impl Row {
     }
 
     fn reason(&self) -> &str {
-        const NO_CHECK: &str = "used only if named explicitly, or alone in the list";
-        self.verdict.as_ref().map_or(NO_CHECK, |verdict| verdict.reason.as_str())
+        let is_known = || clouds::CLOUDS.iter().any(|cloud| clouds::is_name(&self.name, cloud.name));
+        match &self.verdict {
+            Some(verdict) => &verdict.reason,
+            None if is_known() => "used only if named explicitly, or alone in the list",
+            // The packages' installation looks for these words.
+            None => "no datasource has this name",
+        }
     }
 }
 

@@ -35,6 +35,22 @@
 
 #![warn(missing_docs)]
 
+macro_rules! compatible_release {
+    () => {
+        "26.2"
+    };
+}
+
+/// The release of cloud-init that this is compatible with. Programs compare it, so it is what is shown in every place where cloud-init
+/// shows its version; the page docs/beside.md lists them.
+pub const CLOUD_INIT_VERSION: &str = compatible_release!();
+
+/// How requests name the client: as cloud-init, which servers recognise.
+pub const USER_AGENT: &str = concat!("Cloud-Init/", compatible_release!());
+
+/// The version as `--version` prints it.
+pub const VERSION: &str = concat!(compatible_release!(), " (Firstlight ", env!("CARGO_PKG_VERSION"), ")");
+
 mod account;
 mod activity;
 mod address;

@@ -73,6 +73,26 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Returns whether user-data with a missing include is not used at all, by features.py of Python's cloud-init or feature_overrides.py
+/// beside it, which builders of images for Cluster API edit.
+pub fn is_failure_an_error(sys: &System) -> bool {
+    const SWITCH: &str = "ERROR_ON_USER_DATA_FAILURE";
+    let pythons =
+        sys.list("/usr/lib").unwrap_or_default().into_iter().filter(|name| name.starts_with("python3"));
+    let packages = pythons
+        .flat_map(|name| ["dist", "site"].map(|kind| format!("/usr/lib/{name}/{kind}-packages/cloudinit")));
+    let files =
+        packages.flat_map(|dir| ["features", "feature_overrides"].map(|name| format!("{dir}/{name}.py")));
+    let texts = files.filter_map(|file| sys.read_text(file).ok());
+    let values = |text: String| text.lines().filter_map(assigned).collect::<Vec<_>>();
+    fn assigned(line: &str) -> Option<bool> {
+        let (name, value) = line.split_once('=')?;
+        let value = value.split('#').next().unwrap_or_default().trim();
+        (name.trim_end() == SWITCH).then(|| value != "False")
+    }
+    texts.flat_map(values).last().unwrap_or(true)
+}
+
 /// Removes what was included without `-once`, because the user-data of the instance has been fetched again.
 ///
 /// # Errors
@@ -85,6 +105,38 @@ pub fn forget(sys: &System, dirs: &Dirs) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn switch_of_pythons_files_is_read() {
+        for (file, text, expected) in [
+            (
+                "python3/dist-packages/cloudinit/feature_overrides.py",
+                "# BEGIN\nERROR_ON_USER_DATA_FAILURE = False\n# END\n",
+                false,
+            ),
+            (
+                "python3.9/site-packages/cloudinit/features.py",
+                "ERROR_ON_USER_DATA_FAILURE=False  # why\r\n",
+                false,
+            ),
+            (
+                "python3/dist-packages/cloudinit/features.py",
+                "#ERROR_ON_USER_DATA_FAILURE = False\nERROR_ON_USER_DATA_FAILURE = True\n",
+                true,
+            ),
+            ("python3/dist-packages/other/features.py", "ERROR_ON_USER_DATA_FAILURE = False\n", true),
+            (
+                "python3/dist-packages/cloudinit/features.py",
+                "    ERROR_ON_USER_DATA_FAILURE = False\nX == 1\n",
+                true,
+            ),
+        ] {
+            let root = scratch::TempDir::new();
+            let sys = System::new(&root);
+            sys.write(format!("/usr/lib/{file}"), text, WriteOptions::default()).unwrap();
+            assert_eq!(is_failure_an_error(&sys), expected, "{file}: {text}");
+        }
+    }
 
     #[test]
     fn parses_include_lines() {

@@ -115,6 +115,8 @@ pub struct RawData<'a> {
     pub vendor2: Data<'a>,
     /// Whether the data was read from the raw files, which then need not be written again.
     pub already_stored: bool,
+    /// Whether a failed include is an error, if the configuration says so; otherwise Python's files do.
+    pub error_on_failure: Option<bool>,
 }
 
 impl<'a> RawData<'a> {
@@ -156,7 +158,15 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
         if !raw.already_stored || !matches!(data, Data::Bytes(_)) {
             store_error = keep(&format!("{name}.txt"), &[data.raw()]);
         }
-        let parts = expand(data.blobs(), &mut |include| include::fetch(sys, dirs, include));
+        let parts = expand(data.blobs(), &mut |include| {
+            include::fetch(sys, dirs, include).or_else(|e| {
+                if raw.error_on_failure.unwrap_or_else(|| include::is_failure_an_error(sys)) {
+                    return Err(e);
+                }
+                warning!(sys, "{name}: {e}; skipped, as the image is configured");
+                Ok(Vec::new())
+            })
+        });
         match &parts {
             Ok(found) => {
                 for warning in &found.warnings {

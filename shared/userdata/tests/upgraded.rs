@@ -64,7 +64,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         [] => Data::Nothing,
         bytes => Data::Bytes(bytes),
     });
-    let raw = RawData { user, vendor, vendor2, already_stored: false };
+    let raw = RawData { user, vendor, vendor2, ..RawData::default() };
     // The host's root, so that boothooks find their interpreter; the files are below the directory.
     let sys = System::new("/");
     let path = |below: &str| format!("{}{below}", top.display());

@@ -144,7 +144,9 @@ fn archive_has_logs_and_configuration() {
     ] {
         assert_eq!(found[path], content, "{path}");
     }
-    assert!(found["version"].ends_with(&format!("cloud-init {}\n", env!("CARGO_PKG_VERSION"))));
+    assert!(
+        found["version"].ends_with(&format!("cloud-init 26.2 (Firstlight {})\n", env!("CARGO_PKG_VERSION")))
+    );
 }
 
 #[test]

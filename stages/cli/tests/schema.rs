@@ -143,7 +143,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     assert_eq!(
         err,
         format!(
-            "Error: Cloud config schema errors: foo: unknown key ({bad}:3:1), runcmd: expected a list, found an \
+            "Error: Cloud config schema errors: foo: Additional properties are not allowed ('foo' was unexpected) ({bad}:3:1), runcmd: expected a list, found an \
              integer ({bad}:2:9)\n\n\
              {bad}:2:9: error: runcmd: expected a list, found an integer\n 2 | runcmd: …\n   |         ^\n\
              {bad}:3:1: error: foo: unknown key\n 3 | foo: …\n   | ^^^\n\
@@ -159,7 +159,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     assert_eq!(
         out,
         "#cloud-config\nruncmd: 3\t\t# E1\nfoo: 1\t\t# E2\nca-certs: {remove-defaults: true}\t\t# D1,D2\n\n\
-         # Errors: -------------\n# E1: expected a list, found an integer\n# E2: unknown key\n\n\n\
+         # Errors: -------------\n# E1: expected a list, found an integer\n# E2: Additional properties are not allowed ('foo' was unexpected)\n\n\n\
          # Deprecations: -------------\n# D1:  Deprecated in version 22.3. Use **ca_certs** instead.\n\
          # D2:  Deprecated in version 22.3. Use **remove_defaults** instead.\n\n\n"
     );
@@ -181,7 +181,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     let wrong = file("misspelled");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
     let expected = format!(
-        "Error: Cloud config schema errors: ethernets.e0.match.mac: unknown key ({wrong}:2:51)\n\n\
+        "Error: Cloud config schema errors: ethernets.e0.match: Additional properties are not allowed ('mac' was unexpected) ({wrong}:2:51)\n\n\
          {wrong}:2:18: warning: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n \
          2 | ethernets: …\n   |            ^\n\
          {wrong}:2:51: error: ethernets.e0.match.mac: unknown key\n 2 | ethernets: …\n   |            ^\n\
@@ -307,7 +307,7 @@ fn sarif_is_of_the_standard() {
             "logicalLocations": [{"fullyQualifiedName": "locale", "kind": "member"}],
         }],
     });
-    let driver = json!({"name": "cloud-init schema", "version": env!("CARGO_PKG_VERSION"), "rules": null});
+    let driver = json!({"name": "cloud-init schema", "version": "26.2", "rules": null});
     let run_of_log =
         json!({"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [result]});
     let schema = "https://json.schemastore.org/sarif-2.1.0.json";

@@ -68,7 +68,8 @@ fn obstacle(found: &FoundInstance) -> Option<String> {
 fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_stored: bool) -> Consumed {
     let dirs = boot.user_data_dirs();
     let [user, vendor, vendor2] = blobs.each_ref().map(to_data);
-    let raw = RawData { user, vendor, vendor2, already_stored };
+    let error_on_failure = error_on_failure(boot);
+    let raw = RawData { user, vendor, vendor2, already_stored, error_on_failure };
     // Includes are fetched while it is stored.
     measure(boot, || Source::ALL.map(|source| (source.name(), raw.of(source).raw())).into());
     let stored = store(&boot.sys, &dirs, &raw);
@@ -94,6 +95,15 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
         warning!(boot.sys, "{e}");
     }
     consumed
+}
+
+/// Returns the image's setting for includes that cannot be fetched.
+fn error_on_failure(boot: &Boot) -> Option<bool> {
+    let setting = boot.settings.system.get("error_on_user_data_failure")?;
+    if setting.as_bool().is_none() {
+        warning!(boot.sys, "{}: error_on_user_data_failure: expected true or false; ignored", setting.at);
+    }
+    setting.as_bool()
 }
 
 fn has_consumed(boot: &Boot) -> bool {

@@ -1,10 +1,10 @@
 //! Records problems of a search in the status: unknown names in `datasource_list`, and a cloud that was recognized but could
 //! not be read.
 
-use datasource::{Outcome, datasource, is_name};
+use datasource::{ALIAS, Outcome, datasource, is_name};
 use serde_json::Value;
 use state::Instance;
-use system::{error, warning};
+use system::{error, info, warning};
 
 use crate::status::Record;
 use crate::{Boot, StageName};
@@ -62,7 +62,14 @@ fn report_unknown_datasources(boot: &Boot) {
     let list = boot.settings.system.get("datasource_list").and_then(config::Node::as_seq);
     for item in list.unwrap_or_default() {
         match item.as_str() {
-            Some(name) if datasource(name).is_some() => {}
+            Some(name) if datasource(name).is_some() => {
+                if name.ends_with(ALIAS.0) {
+                    info!(
+                        boot.sys,
+                        "{}: datasource_list: using {} in place of {}", item.at, ALIAS.1, ALIAS.0
+                    );
+                }
+            }
             Some(name) => {
                 let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
                 error!(boot.sys, "{}: datasource_list: no datasource named {name}; skipped", item.at);

@@ -76,10 +76,11 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
     let uptime = sys.clock().uptime();
     let now = system::rfc2822(sys.clock().wall());
     let action = action(boot);
-    let version = env!("CARGO_PKG_VERSION");
+    let version = system::CLOUD_INIT_VERSION;
     let welcome = format!("Cloud-init v. {version} running '{action}' at {now}. Up {uptime:.2} seconds.");
     sys.print(&welcome);
     debug!(sys, "{welcome}");
+    debug!(sys, "version: {}", system::VERSION);
     info!(sys, "PID [{}] started cloud-init '{action}'.", std::process::id());
     if boot.is_recorded() {
         record.begin(boot, uptime, was_undecided);

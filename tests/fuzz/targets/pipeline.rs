@@ -28,7 +28,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::WriteOptions::secret());
     assert!(written.is_ok());
     let [user, vendor, vendor2] = blobs.map(|b| if b.is_empty() { Data::Nothing } else { Data::Bytes(b) });
-    let stored = store(&sys, &dirs, &RawData { user, vendor, vendor2, already_stored: false });
+    let stored = store(&sys, &dirs, &RawData { user, vendor, vendor2, ..RawData::default() });
     let config = Node::null();
     let options =
         Options { config: &config, instance_id: "i-1", launch_index: Some(0), first_boot: true, event: "init-network", instance_data };

@@ -229,7 +229,7 @@ fn user_data(count: usize) {
     let sys = system::System::new(&top);
     let dirs = Dirs { cloud: "/cloud".into(), instance: "/cloud/instance".into() };
     let user = Data::Bytes(message.as_bytes());
-    let raw = RawData { user, vendor: Data::Nothing, vendor2: Data::Nothing, already_stored: false };
+    let raw = RawData { user, vendor: Data::Nothing, vendor2: Data::Nothing, ..RawData::default() };
     let options = Options {
         config: &Node::from(config::Map::new()),
         instance_id: "i-42",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::search::without_secrets;
 
 /// The signature of requests.
-const AGENT: &str = concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"));
+const AGENT: &str = system::USER_AGENT;
 const DOCUMENTATION: &str = "https://aka.ms/linuxprovisioningerror";
 
 /// A provisioning failure, in Azure's own wording where Azure defines one.
@@ -71,7 +71,7 @@ mod tests {
     fn reports_quote_special_characters() {
         let now = Duration::from_millis(1_714_558_830_123);
         let time = "timestamp=2024-05-01T10:20:30.123+00:00";
-        let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));
+        let agent = "agent=Cloud-Init/26.2";
         let secret =
             Failure::new("http://u:p@h/s3cret: no").with("exception", "fetching https://h/s3cret?token=x");
         assert_eq!(

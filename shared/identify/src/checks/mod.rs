@@ -39,10 +39,10 @@ const SPECIAL: [(&str, Check); 12] = [
 /// its datasource is used only if named explicitly, or alone in the list.
 pub fn check(name: &str, facts: &Facts<'_>) -> Option<Verdict> {
     let cloud = clouds::cloud(name)?;
-    match SPECIAL.iter().find(|(special, _)| *special == name) {
+    match SPECIAL.iter().find(|(special, _)| *special == cloud.name) {
         Some((_, check)) => Some(check(facts)),
         None if cloud.rules.is_empty() => None,
-        None => Some(rules::check(facts, name)),
+        None => Some(rules::check(facts, cloud.name)),
     }
 }
 

@@ -29,6 +29,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("webhook", "reporting: tests/tests/reporting.rs"),
     ("hyperv", "reporting: tests/tests/reporting.rs"),
     ("timeouts", "Firstlight only"),
+    ("error_on_user_data_failure", "Firstlight only: tests/tests/unconsumed.rs"),
     ("tpm2_measure_pcr", "Firstlight only: tests/tests/measure.rs"),
     ("scripts", "Firstlight only: tests/tests/exit_codes.rs"),
 ];

@@ -35,7 +35,7 @@ pub fn request(ask: &RequestParts<'_>, whole: bool, proxy_user: Option<&str>) ->
         Ok(())
     };
     let usual = [
-        ("User-Agent", concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"))),
+        ("User-Agent", crate::USER_AGENT),
         ("Accept", "*/*"),
         ("Accept-Encoding", "identity"),
         ("Connection", "close"),

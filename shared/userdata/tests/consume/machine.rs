@@ -40,8 +40,8 @@ impl Machine {
             if text.is_empty() { Data::Nothing } else { Data::Bytes(text.as_bytes()) }
         }
         let sys = System::new("/");
-        let raw =
-            RawData { user: data(user), vendor: data(vendor), vendor2: data(vendor2), already_stored: false };
+        let (user, vendor, vendor2) = (data(user), data(vendor), data(vendor2));
+        let raw = RawData { user, vendor, vendor2, ..RawData::default() };
         let stored = store(&sys, &self.dirs(), &raw);
         let options = Options {
             config: &self.config,

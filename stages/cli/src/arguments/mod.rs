@@ -57,9 +57,7 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     match parsed {
         Ok((global, command, warnings)) => Parsed::Run { global, command, warnings },
         Err(Stop::Help) => Parsed::Print(help::help(&parser.path)),
-        Err(Stop::Version) => {
-            Parsed::Print(format!("{} {}", program_path(called), env!("CARGO_PKG_VERSION")))
-        }
+        Err(Stop::Version) => Parsed::Print(format!("{} {}", program_path(called), system::VERSION)),
         Err(Stop::Error(message)) => Parsed::UsageError(message, help::help(&parser.path)),
     }
 }

@@ -193,7 +193,7 @@ impl<'a> Collector<'a> {
     fn programs(&mut self) {
         let called = std::env::args_os().next().unwrap_or_default().to_string_lossy().into_owned();
         let called = crate::arguments::program_path(&called);
-        self.content("version", format!("{called} {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+        self.content("version", format!("{called} {}\n", system::VERSION).as_bytes());
         for (file, argv, is_sensitive) in PROGRAMS {
             if is_sensitive && self.redact {
                 self.log_verbose(&format!("{file} skipped: it may contain secrets"));

@@ -16,6 +16,7 @@ mod next_boot;
 mod output;
 mod page;
 mod results;
+mod units;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode
     let (settings, inputs) = crate::explain::replay_merge(machine);
     let log = BootLog::read(machine, &mut page.findings.unread);
     let boot = boot::section(machine, &mut page);
+    units::section(machine, &mut page);
     disk::section(machine, &mut page);
     clock::section(machine, &log, &mut page);
     identification::section(machine, global, &inputs, &mut page);

@@ -91,7 +91,7 @@ fn sarif(results: &Results, directory: &Path) -> Value {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
-            "tool": { "driver": { "name": "cloud-init schema", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "tool": { "driver": { "name": "cloud-init schema", "version": system::CLOUD_INIT_VERSION, "rules": rules } },
             "columnKind": "unicodeCodePoints",
             "results": found,
         }],

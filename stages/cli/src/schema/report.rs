@@ -4,6 +4,7 @@
 //! terminal. Each finding follows on a line of its own, with the line of the source. The source may contain secrets, and
 //! output that does not go to a terminal may be a log that others read; there only the first key of the line is shown.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use config::{Finding, FindingKind};
@@ -60,7 +61,7 @@ fn print_sentences(result: &Validation, part: &Document, indent: &str, is_person
     }
     println!("{indent}Invalid {} {}", part.name, part.path);
     if !is_person {
-        let errors = list(result.errors().map(line).collect());
+        let errors = list(error_lines(result.errors()));
         eprintln!("{indent}Error: Cloud config schema errors: {errors}\n");
     }
 }
@@ -155,7 +156,8 @@ fn print_annotated(result: &Validation, indent: &str) {
     let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
         let blank = if kind == 'D' { " " } else { "" };
         let mark = |(i, f): (usize, &Finding)| {
-            (f.at.line, format!("{kind}{}", i + 1), format!("{blank}{}", f.message))
+            let message = if is_unknown_key(f) { unexpected(&[&f.key]) } else { f.message.clone() };
+            (f.at.line, format!("{kind}{}", i + 1), format!("{blank}{message}"))
         };
         let mut findings = findings;
         sort::sort_by_key(&mut findings, |f| (f.at.line, f.at.column));
@@ -179,6 +181,38 @@ fn print_annotated(result: &Validation, indent: &str) {
             println!("\n");
         }
     }
+}
+
+fn is_unknown_key(finding: &Finding) -> bool {
+    finding.kind == FindingKind::Unknown && finding.message.starts_with("unknown key")
+}
+
+/// Upstream's words for unknown keys of one map, for which programs look.
+fn unexpected(keys: &[&str]) -> String {
+    let name = |key: &&str| format!("'{}'", key.rsplit_once('.').map_or(*key, |(_, name)| name));
+    let names: Vec<String> = keys.iter().map(name).collect();
+    let verb = if keys.len() == 1 { "was" } else { "were" };
+    format!("Additional properties are not allowed ({} {verb} unexpected)", names.join(", "))
+}
+
+/// Returns the lines of errors; unknown keys of one map are one line, `users.0: Additional properties … (a.yaml:3:9, a.yaml:3:12)`.
+fn error_lines<'a>(errors: impl Iterator<Item = &'a Finding>) -> Vec<String> {
+    let (unknown, others): (Vec<_>, Vec<_>) = errors.partition(|finding| is_unknown_key(finding));
+    let mut maps: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
+    for finding in unknown {
+        let parent = finding.key.rsplit_once('.').map_or("", |(parent, _)| parent);
+        maps.entry(parent.replace('[', ".").replace(']', "")).or_default().push(finding);
+    }
+    let mut lines: Vec<String> = others.into_iter().map(line).collect();
+    lines.extend(maps.into_iter().map(|(parent, findings)| {
+        let keys: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
+        let places: Vec<String> = findings.iter().map(|finding| finding.at.to_string()).collect();
+        // As upstream: a single key of the top level is its own place.
+        let place = if parent.is_empty() && keys.len() == 1 { keys[0] } else { &parent };
+        format!("{place}: {} ({})", unexpected(&keys), places.join(", "))
+    }));
+    sort::sort(&mut lines);
+    lines
 }
 
 /// `users.0.name: expected a string, found a list (a.yaml:3:9)`.

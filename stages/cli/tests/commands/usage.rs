@@ -21,7 +21,10 @@ fn usage_errors_exit_with_status_2() {
         assert_eq!((code, out.starts_with("Usage: ")), (0, true), "{words}: {out}");
     }
     let version = run_as("/usr/bin/cloud-init", None, "--version");
-    assert_eq!(version, (0, format!("/usr/bin/cloud-init {}\n", env!("CARGO_PKG_VERSION")), String::new()));
+    assert_eq!(
+        version,
+        (0, format!("/usr/bin/cloud-init 26.2 (Firstlight {})\n", env!("CARGO_PKG_VERSION")), String::new())
+    );
 }
 
 #[test]

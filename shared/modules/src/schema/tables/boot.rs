@@ -53,6 +53,9 @@ pub static SECTIONS: &[Section] = &[Section::new(
             ])],
         )
         .doc("Time limits in seconds (Firstlight only)."),
+        key("error_on_user_data_failure", &[BOOL])
+            .default(&Bool(true))
+            .doc("Only in the image's configuration: whether user-data is not used at all if one of its includes cannot be fetched; otherwise that include is skipped with a warning (Firstlight only)."),
         key("tpm2_measure_pcr", &[BOOL, INT.range(0, 23)])
             .default(&Bool(false))
             .doc("Only in the image's configuration: extend this PCR of the TPM (true: 12) with the SHA-256 digests of network configuration, user-data and vendor-data before these are used (Firstlight only)."),

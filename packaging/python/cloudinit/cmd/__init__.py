@@ -1,0 +1,1 @@
+"""Only the module status exists here."""

@@ -1,0 +1,68 @@
+//! Units that systemd dropped from the boot because of an ordering cycle, and masks under the former name of the network stage. The
+//! other units of the stages are those of `boot`.
+
+use std::time::Duration;
+
+use system::{Command, System};
+
+use super::page::Page;
+use crate::machine::Machine;
+
+// Wait: doctor | journalctl, for systemd's messages of this boot | -
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The name of the network stage's unit before release 24.3.
+const FORMER: &str = "cloud-init.service";
+
+pub fn section(machine: &Machine, page: &mut Page) {
+    for path in masked(&machine.sys) {
+        let problem = format!("{FORMER} is masked: the network stage does not run");
+        page.findings.error(path, problem, format!("systemctl unmask {FORMER}"));
+    }
+    if !machine.sys.is_live() {
+        return;
+    }
+    let command = Command::new(["journalctl", "--boot", "--quiet", "--no-pager", "--output=cat", "_PID=1"]);
+    let Some(journal) = page.findings.read(machine.sys.run(&command.timeout(TIMEOUT).read_only())) else {
+        return;
+    };
+    for unit in dropped(&journal.text()) {
+        page.findings.error(
+            unit,
+            "dropped from this boot by systemd, because of an ordering cycle",
+            "a unit that is ordered after cloud-final.service or cloud-init.target belongs in WantedBy=cloud-init.target, not in \
+             WantedBy=multi-user.target, which may come before them; journalctl -b _PID=1 shows the cycle",
+        );
+    }
+}
+
+/// Returns the links that mask the network stage by its former name.
+fn masked(sys: &System) -> Vec<String> {
+    let paths = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/{FORMER}"));
+    paths.into_iter().filter(|path| sys.read_link(path).is_ok_and(|target| target == "/dev/null")).collect()
+}
+
+/// Returns the units in messages such as "a.target: Job b.service/start deleted to break ordering cycle starting with …".
+fn dropped(journal: &str) -> Vec<&str> {
+    let lines = journal.lines().filter(|line| line.contains("deleted to break ordering cycle"));
+    lines.filter_map(|line| line.split_once(": Job ")?.1.split_once('/')).map(|(unit, _)| unit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masked_and_dropped_units_are_found() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(&root);
+        sys.link("/dev/null", format!("/etc/systemd/system/{FORMER}")).unwrap();
+        sys.link("/usr/lib/x.service", format!("/run/systemd/system/{FORMER}")).unwrap();
+        assert_eq!(masked(&sys), ["/etc/systemd/system/cloud-init.service"]);
+
+        let journal = "Queued start job for default target graphical.target.\n\
+            multi-user.target: Found ordering cycle on nodeadm-run.service/start\n\
+            multi-user.target: Job nodeadm-run.service/start deleted to break ordering cycle starting with multi-user.target/start\n";
+        assert_eq!(dropped(journal), ["nodeadm-run.service"]);
+    }
+}
