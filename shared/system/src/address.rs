@@ -399,7 +399,7 @@ mod tests {
         };
         let read = route_of(&route_body(&route)).unwrap();
         assert_eq!(read, Route { to: route.to.network(), ..route });
-        let address = address_of(&address_body(3, "fe80::1/64".parse().unwrap())).unwrap();
+        let address = address_of(&address_body(3, "fe80::1/64".parse().unwrap(), None, None)).unwrap();
         assert_eq!((address.index, address.ipv6, address.global), (3, true, false));
         assert_eq!(address.prefix.to_string(), "fe80::1/64");
     }
