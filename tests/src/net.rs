@@ -181,10 +181,55 @@ impl Net {
         }
     }
 
-    /// Starts the misbehaving DHCP server (`tests/lib/bad-dhcp`).
+    /// Returns a copy of a program, to which the host's AppArmor profile does not apply: that allows no configuration in the test's directory.
+    fn unconfined(&self, program: &str) -> String {
+        let copy = self.dir.join(program).display().to_string();
+        run(&["cp", &format!("/usr/sbin/{program}"), &copy]);
+        copy
+    }
+
+    /// Starts Kea's DHCP server in the cloud, on its NIC and with these members of `Dhcp4` beside the usual ones.
+    pub fn kea(&mut self, members: &str) {
+        let config = self.dir.join("kea.json");
+        let usual = r#""interfaces-config": {"interfaces": ["s0"]}, "lease-database": {"type": "memfile", "persist": false}"#;
+        crate::write(&config, &format!(r#"{{"Dhcp4": {{{usual}, {members}}}}}"#));
+        let [dir, config] = [&self.dir, &config].map(|path| path.display().to_string());
+        // It opens no socket on a NIC without a carrier.
+        self.in_machine(&["ip", "link", "set", "c0", "up"]);
+        let places = [format!("KEA_PIDFILE_DIR={dir}"), format!("KEA_LOCKFILE_DIR={dir}")];
+        let program = self.unconfined("kea-dhcp4");
+        self.serve(&["env", &places[0], &places[1], &program, "-c", &config]);
+        self.wait_for_port("67");
+    }
+
+    /// Starts ISC's DHCP server in the cloud, on its NIC and with this configuration.
+    pub fn dhcpd(&mut self, config: &str) {
+        let [conf, leases, pid] = ["dhcpd.conf", "dhcpd.leases", "dhcpd.pid"].map(|name| self.dir.join(name));
+        crate::write(&conf, config);
+        crate::write(&leases, "");
+        let [conf, leases, pid] = [conf, leases, pid].map(|path| path.display().to_string());
+        let program = self.unconfined("dhcpd");
+        self.serve(&[
+            &program, "-4", "-f", "-q", "-user", "root", "-cf", &conf, "-lf", &leases, "-pf", &pid, "s0",
+        ]);
+        self.wait_for_port("67");
+    }
+
+    /// Starts radvd in the cloud, with these statements for its NIC.
+    pub fn radvd(&mut self, statements: &str) {
+        let (config, pid) = (self.dir.join("radvd.conf"), self.dir.join("radvd.pid"));
+        let usual = "AdvSendAdvert on; MinRtrAdvInterval 3; MaxRtrAdvInterval 4;";
+        crate::write(&config, &format!("interface s0 {{ {usual} {statements} }};\n"));
+        self.in_cloud(&["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"]);
+        let [config, pid] = [config, pid].map(|path| path.display().to_string());
+        self.serve(&["radvd", "--nodaemon", "--logmethod=none", "--config", &config, "--pidfile", &pid]);
+    }
+
+    /// Starts the misbehaving DHCP server (`tests/lib/bad-dhcp`). It may write the file `/late` of [`Net::metadata`].
     pub fn bad_dhcp(&mut self, nic: &str, address: &str, fault: &str) {
         let program = tests_dir().join("lib/bad-dhcp").display().to_string();
-        self.serve(&[&program, nic, address, fault]);
+        let file = self.dir.join("web/late").display().to_string();
+        self.serve(&[&program, nic, address, fault, &file]);
         self.wait_for_port("67");
     }
 

@@ -123,6 +123,192 @@ fn server_that_always_sends_nak_is_reported() {
     ran.check(ran.log.matches("not today").count() < 6, "it does not hurry");
 }
 
+/// Metadata that is there only once the lease has been extended, or replaced by one of another address.
+#[test]
+fn short_leases_are_extended_or_replaced() {
+    std::thread::scope(|scope| {
+        for (fault, address) in [
+            ("short", "192.0.2.77/24"),
+            ("relay", "192.0.2.77/24"),
+            ("rebind", "192.0.2.77/24"),
+            ("gone", "192.0.2.78/24"),
+            ("revoked", "192.0.2.78/24"),
+        ] {
+            scope.spawn(move || {
+                let mut net = Net::new(&[CLOUD, "198.51.100.9/32"]);
+                net.metadata("early");
+                net.bad_dhcp("s0", "192.0.2.1", fault);
+                let ran =
+                    run(&net, &["c0", "--url", "http://192.0.2.1/late", "--tries", "99", "--deadline", "60"]);
+                ran.check(ran.has(&format!("answer 0 {fault}")), fault);
+                ran.check(
+                    ran.fact("address ") == address && ran.has("route 0.0.0.0/0 via 192.0.2.1"),
+                    "address and route",
+                );
+                ran.check(ran.facts.iter().filter(|f| f.contains(" via ")).count() == 1, "no other route");
+            });
+        }
+    });
+}
+
+/// A stage that waits or downloads does not look after the lease; two links have one each.
+#[test]
+fn short_leases_are_extended_while_the_stage_does_something_else() {
+    let mut net = Net::new(&[CLOUD]);
+    net.second_nic("02:00:00:00:00:09", "198.51.100.1/24");
+    net.metadata("unused");
+    net.bad_dhcp("s0", "192.0.2.1", "short");
+    net.bad_dhcp("s1", "198.51.100.1", "short");
+    std::thread::scope(|scope| {
+        for (nic, address) in [("c0", "address 192.0.2.77/24"), ("c1", "address 198.51.100.77/24")] {
+            let net = &net;
+            scope.spawn(move || {
+                let ran = net.run(PROGRAM, &[nic, "--hold", "5"]);
+                let is_held = ran.facts.iter().skip_while(|f| *f != "held").any(|f| f == address);
+                ran.check(is_held, "the address is kept");
+            });
+        }
+    });
+}
+
+#[test]
+fn static_routes_are_used_beside_the_router() {
+    let mut net = Net::new(&[CLOUD, "192.0.2.5/24", "169.254.169.254/32"]);
+    net.dnsmasq(&[RANGE, "--dhcp-option=33,169.254.169.254,192.0.2.5"]);
+    net.metadata("static");
+    let ran = run(&net, &["c0", "--url", "http://169.254.169.254/who"]);
+    ran.check(ran.has("answer 0 static"), "metadata behind a static route");
+    ran.check(
+        ran.has("route 169.254.169.254/32 via 192.0.2.5") && ran.has("route 0.0.0.0/0 via 192.0.2.1"),
+        "both routes",
+    );
+}
+
+/// Options and what the three servers of Debian send for them.
+const OPTIONS: [(u8, &str); 15] = [
+    (3, "c0000201"),
+    (6, "c0000203"),
+    (12, "686f7374"),
+    (15, "612e6578616d706c65"),
+    (26, "0578"),
+    (33, "c6336409c0000205"),
+    (42, "c0000204"),
+    (51, "00000e10"),
+    (58, "000003e8"),
+    (59, "000007d0"),
+    (66, "746674702e6578616d706c65"),
+    (119, "0161076578616d706c6500"),
+    (121, "18cb0071c000020500c0000206"),
+    (249, "18cb0071c0000205"),
+    (252, "687474703a2f2f77706164"),
+];
+
+const DNSMASQ: [&str; 14] = [
+    RANGE,
+    "--dhcp-option=6,192.0.2.3",
+    "--dhcp-option=12,host",
+    "--dhcp-option=15,a.example",
+    "--dhcp-option=26,1400",
+    "--dhcp-option=33,198.51.100.9,192.0.2.5",
+    "--dhcp-option=42,192.0.2.4",
+    "--dhcp-option=option:T1,1000",
+    "--dhcp-option=option:T2,2000",
+    "--dhcp-option=66,tftp.example",
+    "--dhcp-option=119,a.example",
+    "--dhcp-option=121,203.0.113.0/24,192.0.2.5,0.0.0.0/0,192.0.2.6",
+    "--dhcp-option=249,203.0.113.0/24,192.0.2.5",
+    "--dhcp-option=252,http://wpad",
+];
+
+const DHCPD: &str = "option r121 code 121 = string; option r249 code 249 = string; option wpad code 252 = text;
+authoritative; default-lease-time 3600; min-lease-time 1;
+subnet 192.0.2.0 netmask 255.255.255.0 {
+    range 192.0.2.50 192.0.2.90; option routers 192.0.2.1; option domain-name-servers 192.0.2.3; option host-name \"host\";
+    option domain-name \"a.example\"; option interface-mtu 1400; option static-routes 198.51.100.9 192.0.2.5;
+    option ntp-servers 192.0.2.4; option dhcp-renewal-time 1000; option dhcp-rebinding-time 2000;
+    option tftp-server-name \"tftp.example\"; option domain-search \"a.example\"; option wpad \"http://wpad\";
+    option r121 18:cb:00:71:c0:00:02:05:00:c0:00:02:06; option r249 18:cb:00:71:c0:00:02:05;
+}";
+
+/// Returns Kea's configuration with these options.
+fn kea(options: &[(u8, &str)], lifetimes: [u32; 3]) -> String {
+    let option =
+        |(code, hex): &(u8, &str)| format!(r#"{{"code": {code}, "csv-format": false, "data": "{hex}"}}"#);
+    let options: Vec<String> =
+        options.iter().filter(|(code, _)| ![51, 58, 59].contains(code)).map(option).collect();
+    let [lifetime, renew, rebind] = lifetimes;
+    format!(
+        r#""valid-lifetime": {lifetime}, "renew-timer": {renew}, "rebind-timer": {rebind}, "subnet4": [{{"id": 1, "subnet":
+        "192.0.2.0/24", "pools": [{{"pool": "192.0.2.50 - 192.0.2.90"}}], "option-data": [{}]}}]"#,
+        options.join(", ")
+    )
+}
+
+#[test]
+fn options_of_real_servers_are_used() {
+    let servers: [(&str, fn(&mut Net)); 3] = [
+        ("dnsmasq", |net| net.dnsmasq(&DNSMASQ)),
+        ("Kea", |net| net.kea(&kea(&OPTIONS, [3600, 1000, 2000]))),
+        ("ISC", |net| net.dhcpd(DHCPD)),
+    ];
+    for (name, serve) in servers {
+        let mut net = Net::new(&[CLOUD, "192.0.2.5/24", "203.0.113.1/32"]);
+        serve(&mut net);
+        net.metadata(name);
+        let codes: Vec<String> = OPTIONS.iter().map(|(code, _)| code.to_string()).collect();
+        let words: Vec<&str> = codes.iter().flat_map(|code| ["--option", code]).collect();
+        let ran = run(&net, &[&["c0", "--url", "http://203.0.113.1/who"], &words[..]].concat());
+        ran.check(ran.has(&format!("answer 0 {name}")), name);
+        for (code, value) in OPTIONS {
+            // Some end a string with a zero byte.
+            let sent = ran.fact(&format!("option {code} "));
+            ran.check(
+                sent == value || sent == format!("{value}00"),
+                &format!("{name}: option {code} is {sent}"),
+            );
+        }
+        // Classless routes replace the router and static routes.
+        for route in ["203.0.113.0/24 via 192.0.2.5", "0.0.0.0/0 via 192.0.2.6"] {
+            ran.check(ran.has(&format!("route {route}")), &format!("{name}: {route}"));
+        }
+        ran.check(!ran.has("route 198.51.100.9/32 via 192.0.2.5") && ran.has("mtu 1400"), name);
+    }
+}
+
+#[test]
+fn real_servers_extend_short_leases() {
+    let dhcpd = DHCPD.replace("3600", "3").replace("1000", "1").replace("2000", "2");
+    std::thread::scope(|scope| {
+        for is_kea in [true, false] {
+            let dhcpd = &dhcpd;
+            scope.spawn(move || {
+                let mut net = Net::new(&[CLOUD]);
+                if is_kea {
+                    net.kea(&kea(&[(3, "c0000201")], [3, 1, 2]))
+                } else {
+                    net.dhcpd(dhcpd)
+                }
+                let ran = run(&net, &["c0", "--hold", "5"]);
+                let held =
+                    ran.facts.iter().skip_while(|f| *f != "held").any(|f| f.starts_with("address 192.0.2."));
+                ran.check(held && ran.log.matches("extended the lease").count() >= 3, "extended");
+                ran.check(!ran.log.contains("lost the lease"), "not lost");
+            });
+        }
+    });
+}
+
+#[test]
+fn options_in_overloaded_fields_are_used() {
+    let mut net = Net::new(&[CLOUD]);
+    net.bad_dhcp("s0", "192.0.2.1", "overload");
+    let ran = run(&net, &["c0"]);
+    ran.check(
+        ran.fact("option 3 ") == "c0000201" && ran.has("route 203.0.113.0/24 via 192.0.2.1"),
+        "both fields",
+    );
+}
+
 #[test]
 fn invalid_dhcp_messages_are_ignored() {
     let mut net = Net::new(&[CLOUD]);
@@ -215,6 +401,25 @@ fn routers_are_solicited_for_routed_metadata() {
     std::thread::sleep(Duration::from_secs(3));
     let ran = net.run(PROGRAM, &words);
     ran.check(ran.has("answer 0 routed") && ran.log.contains("sent a router solicitation"), "asked by us");
+}
+
+/// A router that is no default router: the metadata is on the link, or behind a route of the advertisement (RFC 4191).
+#[test]
+fn advertisements_without_a_default_route_lead_to_metadata() {
+    for (prefix, route, metadata) in [
+        ("fd00:1::/64 { AdvAutonomous on; }", "", "fd00:1::1"),
+        ("fd00:1::/64 { AdvAutonomous off; }", "", "fd00:1::1"),
+        ("fd00:1::/64 {}", "route fd00:ec2::/32 {};", "fd00:ec2::254"),
+    ] {
+        let mut net = Net::new(&["fd00:1::1/64", "fe80::1/64"]);
+        net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
+        net.metadata("no default");
+        net.radvd(&format!("AdvDefaultLifetime 0; prefix {prefix}; {route}"));
+        let url = format!("http://[{metadata}]/who");
+        let ran = run(&net, &["c0", "--v6-routed", "--url", &url, "--deadline", "25"]);
+        ran.check(ran.has("answer 0 no default"), &format!("{prefix} {route}"));
+        ran.check(!ran.facts.iter().any(|f| f.starts_with("route ::/0")), "no default route");
+    }
 }
 
 #[test]

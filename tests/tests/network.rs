@@ -464,3 +464,219 @@ fn no_renderer_is_available() {
     let boot = sandbox.boot();
     assert_eq!(boot.code("local"), 1, "{}", sandbox.log());
 }
+
+/// A machine whose seed identifies its NIC, `52:54:00:00:00:01`, by MAC address, after its first boot.
+fn machine_with_mac(name: &str) -> Sandbox {
+    let sandbox = machine(name);
+    seed_nics(&sandbox, "10.0.0.4", &["01"]);
+    nic(&sandbox, "eth0", Some("01"));
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("MACAddress=52:54:00:00:00:01"), "{}", unit(&sandbox));
+    sandbox
+}
+
+fn seed_nics(sandbox: &Sandbox, address: &str, macs: &[&str]) {
+    let nics = macs.iter().enumerate().map(|(n, mac)| {
+        let matched = format!("match: {{macaddress: '52:54:00:00:00:{mac}'}}, set-name: eth{n}");
+        format!("eth{n}: {{{matched}, addresses: [{address}/24]}}")
+    });
+    sandbox.seed(SEED, format!("version: 2\nethernets: {{{}}}\n", nics.collect::<Vec<_>>().join(", ")));
+}
+
+/// Adds a NIC, or removes it.
+fn nic(sandbox: &Sandbox, name: &str, mac: Option<&str>) {
+    let _ = std::fs::remove_dir_all(sandbox.path(&format!("/sys/class/net/{name}")));
+    for (file, text) in
+        [("address", format!("52:54:00:00:00:{}", mac.unwrap_or_default())), ("carrier", "1".into())]
+    {
+        if mac.is_some() {
+            put(sandbox, &format!("/sys/class/net/{name}/{file}"), &format!("{text}\n"));
+        }
+    }
+}
+
+/// A further boot. Returns what it logged.
+fn boot_again(sandbox: &Sandbox) -> String {
+    let log = sandbox.path("/var/log/cloud-init.log");
+    std::fs::remove_file(log).expect("a log");
+    let boot = sandbox.boot();
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
+    assert!(!sandbox.log().contains("new=True"), "{}", sandbox.log());
+    sandbox.log()
+}
+
+const REPLACED: &str = "[WARNING]: no NIC of the network configuration exists: 52:54:00:00:00:01; the machine has \
+                        52:54:00:00:00:09 (eth0): ";
+
+// The report: https://github.com/canonical/cloud-init/issues/3463
+#[test]
+fn replaced_nic_gets_the_current_configuration() {
+    let sandbox = machine_with_mac("network-replaced");
+    let before = unit(&sandbox);
+    seed_nics(&sandbox, "10.0.0.5", &["09"]);
+    nic(&sandbox, "eth0", Some("09"));
+    let log = boot_again(&sandbox);
+    assert!(log.contains(&format!("{REPLACED}network config from ds")), "{log}");
+    let now = unit(&sandbox);
+    assert!(now.contains("MACAddress=52:54:00:00:00:09") && now.contains("10.0.0.5"), "{now}\n{log}");
+    assert_eq!(backups(&sandbox), [before]);
+    let log = boot_again(&sandbox);
+    assert!(!log.contains("[WARNING]"), "{log}");
+    assert_eq!(unit(&sandbox), now);
+}
+
+#[test]
+fn replaced_nic_that_the_datasource_does_not_know_gets_dhcp_until_the_old_one_is_back() {
+    let sandbox = machine_with_mac("network-replaced-unknown");
+    let before = unit(&sandbox);
+    put(&sandbox, UNIT, "# edited\n");
+    nic(&sandbox, "eth0", Some("09"));
+    nic(&sandbox, "eth1", Some("0a"));
+    let both = "52:54:00:00:00:09 (eth0), 52:54:00:00:00:0a (eth1): using DHCP on the NICs of the machine";
+    for _ in 0..2 {
+        let log = boot_again(&sandbox);
+        assert!(log.contains(both), "{log}");
+        let now = unit(&sandbox);
+        assert!(now.contains("DHCP=yes") && now.contains("52:54:00:00:00:09"), "{now}\n{log}");
+        let second = sandbox.file("/etc/systemd/network/10-cloud-init-eth1.network").unwrap_or_default();
+        assert!(second.contains("DHCP=yes") && second.contains("RequiredForOnline=no"), "{second}");
+        assert_eq!(backups(&sandbox), ["# edited\n"], "once");
+        assert!(sandbox.status().contains("degraded"), "{}", sandbox.status());
+        let mut doctor = std::process::Command::new(tests::binaries().join("cloud-init"));
+        let page = doctor.arg("--root").arg(&sandbox.root).args(["doctor", "--no-plan"]).output().expect("doctor");
+        let page = String::from_utf8_lossy(&page.stdout).into_owned();
+        assert!(page.contains(both) && page.contains("update the network configuration at its source"), "{page}");
+        let kept = sandbox.file("/var/lib/cloud/instance/network-config.json").unwrap_or_default();
+        assert!(kept.contains("52:54:00:00:00:01"), "the instance keeps its configuration: {kept}");
+    }
+    nic(&sandbox, "eth0", Some("01"));
+    let log = boot_again(&sandbox);
+    assert!(log.contains("NICs of the instance's network configuration are back"), "{log}");
+    assert_eq!(unit(&sandbox), before, "{log}");
+    let log = boot_again(&sandbox);
+    assert!(!log.contains("are back") && !log.contains("[WARNING]"), "{log}");
+}
+
+/// The datasource is found in the network stage only, which needs a network: DHCP until it has been read.
+#[test]
+fn replaced_nic_gets_a_network_for_a_datasource_that_needs_one() {
+    let server = "cd \"$root/srv/seed\"; python3 -m http.server 8123 >/dev/null 2>&1 & \
+                  until (: </dev/tcp/127.0.0.1/8123) 2>/dev/null; do sleep 0.1; done; cp \"$root\"/etc/systemd/network/* \"$root/srv\"";
+    let sandbox = machine("network-replaced-remote").before("network", server);
+    put(
+        &sandbox,
+        "/etc/cloud/cloud.cfg.d/98_seed.cfg",
+        "datasource: {NoCloud: {seedfrom: 'http://127.0.0.1:8123/', timeout: 1}}\n",
+    );
+    put(&sandbox, "/sys/class/dmi/id/product_uuid", "6c8b1d5e-0001-4000-8000-0123456789ab\n");
+    std::fs::create_dir_all(sandbox.path("/srv")).expect("a folder");
+    std::fs::rename(sandbox.path("/var/lib/cloud/seed/nocloud"), sandbox.path("/srv/seed"))
+        .expect("the seed");
+    let configure = |mac: &str, address: &str| {
+        let nic = format!("match: {{macaddress: '52:54:00:00:00:{mac}'}}, set-name: eth0");
+        put(
+            &sandbox,
+            "/srv/seed/network-config",
+            &format!("version: 2\nethernets: {{eth0: {{{nic}, addresses: [{address}/24]}}}}\n"),
+        );
+    };
+    nic(&sandbox, "eth0", Some("01"));
+    configure("01", "10.0.0.4");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());
+    nic(&sandbox, "eth0", Some("09"));
+    configure("09", "10.0.0.5");
+    let log = boot_again(&sandbox);
+    let in_local = sandbox.file("/srv/10-cloud-init-eth0.network").unwrap_or_default();
+    assert!(in_local.contains("DHCP=yes") && in_local.contains("52:54:00:00:00:09"), "{in_local}\n{log}");
+    assert!(unit(&sandbox).contains("10.0.0.5"), "{}\n{log}", unit(&sandbox));
+    let log = boot_again(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.5") && !log.contains("network configuration exists"), "{log}");
+}
+
+#[test]
+fn network_is_not_replaced_while_a_configured_nic_exists() {
+    for (name, system, nics) in [
+        ("disabled", "network: {config: disabled}\n", &[("eth0", Some("09"))][..]),
+        ("no NIC", "", &[("eth0", None)]),
+        ("one is there", "", &[("eth0", Some("09")), ("ens4", Some("02"))]),
+        ("renamed", "", &[("eth0", None), ("ens3", Some("01"))]),
+    ] {
+        let sandbox = machine("network-not-replaced");
+        seed_nics(&sandbox, "10.0.0.4", &["01", "02"]);
+        nic(&sandbox, "eth0", Some("01"));
+        nic(&sandbox, "eth1", Some("02"));
+        boot(&sandbox);
+        let before = unit(&sandbox);
+        nic(&sandbox, "eth1", None);
+        nics.iter().for_each(|(at, mac)| nic(&sandbox, at, *mac));
+        put(&sandbox, SYSTEM, system);
+        seed_nics(&sandbox, "10.0.0.5", &["09"]);
+        let log = boot_again(&sandbox);
+        assert!(!log.contains("network configuration exists"), "{name}: {log}");
+        assert_eq!(unit(&sandbox), before, "{name}: {log}");
+        assert!(backups(&sandbox).is_empty(), "{name}");
+    }
+}
+
+/// With NICs of the kernel. The driver of the configured one may load late: while udev works, it may still appear.
+#[test]
+fn late_nic_is_not_taken_for_a_replaced_one() {
+    let sandbox = machine_with_mac("network-late");
+    let add = |name: &str, mac: &str| {
+        format!("ip link add {name} address 52:54:00:00:00:{mac} type veth peer name veth-{name}")
+    };
+    let others = format!("mount -t sysfs sysfs \"$root/sys\"; {}", add("eth1", "09"));
+    let udev = "u=$root/run/udev; mkdir -p \"$u\"; touch \"$u/queue\" \"$u/control\"";
+    seed_nics(&sandbox, "10.0.0.5", &["09"]);
+    for (name, late, address) in [
+        ("late", format!("{others}; {udev}; (sleep 3; {}; rm -r \"$u\") &", add("eth0", "01")), "10.0.0.4"),
+        ("replaced", others.clone(), "10.0.0.5"),
+    ] {
+        let sandbox = sandbox.copy(&format!("network-{name}")).live().before("local", &late);
+        let log = boot_again(&sandbox);
+        assert_eq!(log.contains("network configuration exists"), name == "replaced", "{log}");
+        assert!(unit(&sandbox).contains(address), "{name}: {}\n{log}", unit(&sandbox));
+    }
+}
+
+// The report: https://github.com/canonical/cloud-init/issues/4863
+#[test]
+fn nic_that_was_plugged_in_during_the_boot_is_reported_again() {
+    let on = "updates: {network: {when: [boot-new-instance, hotplug]}}\n";
+    let added = |name: &str| {
+        format!(
+            "d=$root/sys/class/net/{name}; mkdir -p \"$d/device\"; echo 1 >\"$d/carrier\"; echo 52:54:00:00:00:0a >\"$d/address\""
+        )
+    };
+    for (name, updates, line, expected) in [
+        ("missed", on, added("eth1"), true),
+        (
+            "handed-over",
+            on,
+            format!(
+                "{}; echo 'add of /devices/x/net/eth1: handed over' >>\"$root/run/cloud-init/hook-hotplug.log\"",
+                added("eth1")
+            ),
+            false,
+        ),
+        ("off", "", added("eth1"), false),
+        ("none", on, String::new(), false),
+    ] {
+        let sandbox = machine(&format!("network-plugged-{name}")).before("config", &line);
+        put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", updates);
+        // At a first boot and at a later one.
+        for _ in 0..2 {
+            boot(&sandbox);
+            let log = sandbox.log();
+            assert_eq!(
+                log.contains("udevadm trigger --action=add /sys/class/net/eth1"),
+                expected,
+                "{name}: {log}"
+            );
+            assert!(!log.contains("/sys/class/net/eth0"), "{name}: {log}");
+            nic(&sandbox, "eth1", None);
+            std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+        }
+    }
+}

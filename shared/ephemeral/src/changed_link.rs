@@ -70,12 +70,13 @@ pub struct ChangedLink<'a> {
     /// The state of the link, as last read from the kernel.
     pub info: Link,
     journal: Journal,
-    journal_dir: String,
+    pub journal_dir: String,
 }
 
 impl<'a> ChangedLink<'a> {
-    pub fn new(sys: &'a System, info: Link, journal_dir: &str) -> ChangedLink<'a> {
-        let journal = Journal::new(sys, info.index);
+    /// Returns the link with an empty journal in the file with this name.
+    pub fn new(sys: &'a System, info: Link, journal_dir: &str, journal: String) -> ChangedLink<'a> {
+        let journal = Journal::new(sys, info.index, journal);
         ChangedLink { sys, info, journal, journal_dir: journal_dir.to_string() }
     }
 
@@ -118,9 +119,18 @@ impl<'a> ChangedLink<'a> {
     }
 }
 
+impl ChangedLink<'_> {
+    /// Reverts the changes.
+    pub fn roll_back(&mut self) {
+        if !self.journal.is_empty() {
+            info!(self.sys, "{}: tearing down the ephemeral network", self.info.name);
+        }
+        self.journal.roll_back(self.sys, &self.journal_dir);
+    }
+}
+
 impl Drop for ChangedLink<'_> {
     fn drop(&mut self) {
-        info!(self.sys, "{}: tearing down the ephemeral network", self.info.name);
-        self.journal.roll_back(self.sys, &self.journal_dir);
+        self.roll_back();
     }
 }

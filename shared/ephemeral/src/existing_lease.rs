@@ -103,6 +103,7 @@ fn lease_for(address: Prefix) -> Lease {
         broadcast: None,
         routers: Vec::new(),
         routes: None,
+        static_routes: Vec::new(),
         mtu: None,
         server: None,
         domain: None,

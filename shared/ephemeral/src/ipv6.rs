@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-use system::{Error, LinkAddress, Prefix, Protocol, Result, debug};
+use system::{Error, LinkAddress, Prefix, Protocol, Result, Route, debug};
 
 use crate::changed_link::{ChangedLink, FamilyState};
 use crate::journal::{self, Rollback};
@@ -36,6 +36,8 @@ pub struct PendingIpv6 {
     sent: u32,
     next: Duration,
     has_local: bool,
+    /// The networks that were on the link before.
+    on_link: Vec<Prefix>,
 }
 
 impl PendingIpv6 {
@@ -81,9 +83,11 @@ impl PendingIpv6 {
             return Ok(self.has_local);
         }
         // If DHCPv6 assigns addresses (EC2), the router provides the route only, and the link-local address suffices.
-        if !mine.iter().any(|a| a.global && a.tentative)
-            && link.sys.routes()?.iter().any(|r| r.link == index && r.via.is_some() && r.to.address.is_ipv6())
-        {
+        // An advertisement may also have nothing but the network of the link, in which the metadata is. The kernel adds this after
+        // the routes. A network that was there before counts once a router has had the time to answer.
+        let has_answered =
+            |r: &Route| r.via.is_some() || !self.on_link.contains(&r.to) || self.sent > 0 && now >= self.next;
+        if !mine.iter().any(|a| a.global && a.tentative) && routes(link)?.iter().any(has_answered) {
             return Ok(true);
         }
         if self.sent < MAX_SOLICITATIONS && now >= self.next {
@@ -111,8 +115,10 @@ fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<PendingIpv6
     }
     let needs_route = method == Ipv6Method::RouterAdvertisement;
     if needs_route {
-        // 2: advertisements are accepted even if packets are forwarded.
-        for (key, value) in [("conf/accept_ra", "2"), ("conf/autoconf", "1")] {
+        // 2: advertisements are accepted even if packets are forwarded. The kernel ignores routes in them (RFC 4191) by default.
+        for (key, value) in
+            [("conf/accept_ra", "2"), ("conf/autoconf", "1"), ("conf/accept_ra_rt_info_max_plen", "128")]
+        {
             let before = journal::read_sysctl(link.sys, &name, key).unwrap_or_default();
             if before != value && !before.is_empty() {
                 journal::write_sysctl(link.sys, &name, key, value)?;
@@ -120,7 +126,16 @@ fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<PendingIpv6
         }
     }
     let began = link.sys.clock().elapsed();
-    Ok(PendingIpv6 { needs_route, began, sent: 0, next: Duration::ZERO, has_local: false })
+    let on_link = routes(link)?.iter().map(|route| route.to).collect();
+    Ok(PendingIpv6 { needs_route, began, sent: 0, next: Duration::ZERO, has_local: false, on_link })
+}
+
+/// Returns the IPv6 routes of the link, except those that every link has.
+fn routes(link: &ChangedLink<'_>) -> Result<Vec<Route>> {
+    let mut routes = link.sys.routes()?;
+    let is_common = |to: Prefix| is_local(to.address) || to.address.is_multicast();
+    routes.retain(|r| r.link == link.info.index && r.to.address.is_ipv6() && !is_common(r.to));
+    Ok(routes)
 }
 
 fn solicit_routers(from: Ipv6Addr, link: &ChangedLink<'_>) -> Result<()> {

@@ -20,6 +20,8 @@ pub enum Rollback {
 /// The steps of one process on one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journal {
+    /// The name of the file.
+    name: String,
     /// The process of the steps: its ID and start time.
     owner: (u32, u64),
     /// The link's index, which a rename does not change.
@@ -28,14 +30,19 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Returns an empty journal of this process.
-    pub fn new(sys: &System, link: u32) -> Journal {
+    /// Returns an empty journal of this process, in the file with this name.
+    pub fn new(sys: &System, link: u32, name: String) -> Journal {
         let pid = std::process::id();
-        Journal { owner: (pid, start_time(sys, pid).unwrap_or(0)), link, steps: Vec::new() }
+        Journal { name, owner: (pid, start_time(sys, pid).unwrap_or(0)), link, steps: Vec::new() }
     }
 
-    fn path(dir: &str, link: u32) -> String {
-        format!("{dir}/{link}")
+    fn path(&self, dir: &str) -> String {
+        format!("{dir}/{}", self.name)
+    }
+
+    /// Returns whether there is nothing to revert.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
     }
 
     /// Adds steps and writes the journal. The changes may be made once this is done.
@@ -52,7 +59,7 @@ impl Journal {
 
     /// Without a journal the network is still configured: only a killed process would leave it changed.
     fn write(&self, sys: &System, dir: &str) {
-        if let Err(e) = sys.write(Journal::path(dir, self.link), self.text(), WriteOptions::default()) {
+        if let Err(e) = sys.write(self.path(dir), self.text(), WriteOptions::default()) {
             warning!(sys, "{e}; a killed process would leave the network of interface {} changed", self.link);
         }
     }
@@ -83,7 +90,7 @@ impl Journal {
                 warning!(sys, "tearing down the ephemeral network: {e}");
             }
         }
-        sys.log_error(Level::Warning, sys.remove(Journal::path(dir, self.link)));
+        sys.log_error(Level::Warning, sys.remove(self.path(dir)));
     }
 
     fn text(&self) -> String {
@@ -103,7 +110,7 @@ impl Journal {
     }
 
     /// Parses a journal; returns `None` for invalid text.
-    fn parse(text: &str) -> Option<Journal> {
+    fn parse(name: &str, text: &str) -> Option<Journal> {
         let mut lines = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let [_, pid, start] = lines.next().filter(|w| w[0] == "process")?[..] else { return None };
         let [_, link] = lines.next().filter(|w| w[0] == "link")?[..] else { return None };
@@ -119,6 +126,7 @@ impl Journal {
             })
         });
         Some(Journal {
+            name: name.into(),
             owner: (pid.parse().ok()?, start.parse().ok()?),
             link: link.parse().ok()?,
             steps: steps.collect::<Option<_>>()?,
@@ -192,7 +200,7 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
                 continue;
             }
         };
-        let Some(mut journal) = Journal::parse(&text) else {
+        let Some(mut journal) = Journal::parse(&name, &text) else {
             warning!(sys, "invalid journal {path}; removed");
             drop(sys.remove(&path));
             continue;
@@ -229,8 +237,8 @@ mod tests {
             Rollback::Route("0.0.0.0/0".parse().unwrap(), Some("10.0.0.1".parse().unwrap())),
             Rollback::Sysctl("conf/accept_ra".into(), "0".into()),
         ];
-        let journal = Journal { owner: (12, 345), link: 3, steps };
-        assert_eq!(Journal::parse(&journal.text()), Some(journal));
+        let journal = Journal { name: "3".into(), owner: (12, 345), link: 3, steps };
+        assert_eq!(Journal::parse("3", &journal.text()), Some(journal));
     }
 
     #[test]
@@ -244,7 +252,7 @@ mod tests {
             "process 1 2\nlink 1\nsetting conf/../../../kernel/core_pattern x\n",
             "process 1 2\nlink 1\nsetting kernel/core_pattern x\n",
         ] {
-            assert_eq!(Journal::parse(text), None, "{text}");
+            assert_eq!(Journal::parse("1", text), None, "{text}");
         }
     }
 
@@ -252,7 +260,7 @@ mod tests {
     fn a_journal_is_written_first_and_removed_last() {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);
-        let mut journal = Journal::new(&sys, 7);
+        let mut journal = Journal::new(&sys, 7, "7".into());
         journal.push(&sys, "/run/e", [Rollback::Down]);
         journal.push(&sys, "/run/e", [Rollback::Mtu(9000)]);
         assert!(sys.read_text("/run/e/7").unwrap().ends_with("link 7\ndown\nmtu 9000\n"));

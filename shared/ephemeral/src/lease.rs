@@ -24,6 +24,8 @@ pub struct Lease {
     pub routers: Vec<Ipv4Addr>,
     /// Classless static routes, which replace the routers (RFC 3442).
     pub routes: Option<Vec<(Prefix, Ipv4Addr)>>,
+    /// Static routes beside the router, if there are no classless ones.
+    pub static_routes: Vec<(Prefix, Ipv4Addr)>,
     /// The interface's MTU.
     pub mtu: Option<u32>,
     /// The server's address.
@@ -64,6 +66,7 @@ impl Lease {
             broadcast: message.address_option(option::BROADCAST_ADDRESS).filter(|a| !a.is_unspecified()),
             routers: message.addresses(option::ROUTER).into_iter().filter(|a| !a.is_unspecified()).collect(),
             routes,
+            static_routes: static_routes(&message.addresses(option::STATIC_ROUTES)),
             mtu: message.number_option(option::INTERFACE_MTU).filter(|m| *m >= MIN_MTU),
             server: message.address_option(option::SERVER_IDENTIFIER),
             domain: (!domain.is_empty() && domain.chars().all(is_name)).then(|| domain.to_string()),
@@ -86,7 +89,8 @@ impl Lease {
         }
     }
 
-    fn ip(&self) -> Ipv4Addr {
+    /// Returns the address.
+    pub fn ip(&self) -> Ipv4Addr {
         match self.address.address {
             IpAddr::V4(ip) => ip,
             IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
@@ -114,20 +118,18 @@ impl Lease {
             on_link: via.is_some_and(|via| !self.address.contains(via.into())),
         };
         let mut routes = Vec::new();
-        match (&self.routes, self.routers.first()) {
-            (Some(given), _) => {
-                for (to, via) in given {
-                    let via = Some(*via).filter(|via| !via.is_unspecified() && *via != self.ip());
-                    // The route that the address implies.
-                    if via.is_some() || to.network() != self.address.network() {
-                        routes.push(route(to.network(), via));
-                    }
-                }
+        for (to, via) in self.routes.as_ref().unwrap_or(&self.static_routes) {
+            let via = Some(*via).filter(|via| !via.is_unspecified() && *via != self.ip());
+            // The route that the address implies.
+            if via.is_some() || to.network() != self.address.network() {
+                routes.push(route(to.network(), via));
             }
-            (None, Some(router)) if !has_default && *router != self.ip() => {
-                routes.push(route(Prefix::default_route(false), Some(*router)));
-            }
-            _ => {}
+        }
+        if let (None, Some(router)) = (&self.routes, self.routers.first())
+            && !has_default
+            && *router != self.ip()
+        {
+            routes.push(route(Prefix::default_route(false), Some(*router)));
         }
         // Routes without a next hop come first, because the others' next hops are reached through them.
         sort::sort_by_key(&mut routes, |r| (r.via.is_some(), std::cmp::Reverse(r.to.length)));
@@ -143,6 +145,16 @@ fn classful_prefix_length(address: Ipv4Addr) -> u8 {
         128..192 => 16,
         _ => 24,
     }
+}
+
+/// RFC 2132 (5.8): pairs of a destination, which is a network of its class or a host, and a router. A default route is not allowed.
+fn static_routes(pairs: &[Ipv4Addr]) -> Vec<(Prefix, Ipv4Addr)> {
+    let route = |pair: &[Ipv4Addr]| {
+        let network = Prefix::new(pair[0], classful_prefix_length(pair[0]));
+        let to = if network == network.network() { network } else { Prefix::new(pair[0], 32) };
+        (!pair[0].is_unspecified()).then_some((to, pair[1]))
+    };
+    pairs.chunks_exact(2).take(MAX_ROUTES).filter_map(route).collect()
 }
 
 /// RFC 3442: each route is a prefix length, as many bytes of the destination as it needs, and a router. After an invalid
@@ -261,6 +273,32 @@ mod tests {
             (
                 "the old number",
                 vec![mask.clone(), router.clone(), (249, vec![0, 192, 0, 2, 9])],
+                false,
+                vec!["0.0.0.0/0 via 192.0.2.9"],
+            ),
+            (
+                "static, a host and a network, beside the router",
+                vec![
+                    mask.clone(),
+                    router.clone(),
+                    (
+                        33,
+                        vec![
+                            169, 254, 169, 254, 192, 0, 2, 5, 10, 0, 0, 0, 192, 0, 2, 6, 0, 0, 0, 0, 192, 0,
+                            2, 9, 1,
+                        ],
+                    ),
+                ],
+                false,
+                vec![
+                    "169.254.169.254/32 via 192.0.2.5",
+                    "10.0.0.0/8 via 192.0.2.6",
+                    "0.0.0.0/0 via 192.0.2.1",
+                ],
+            ),
+            (
+                "static, and classless",
+                vec![mask.clone(), (33, vec![10, 0, 0, 0, 192, 0, 2, 6]), (121, vec![0, 192, 0, 2, 9])],
                 false,
                 vec!["0.0.0.0/0 via 192.0.2.9"],
             ),

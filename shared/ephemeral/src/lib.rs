@@ -6,6 +6,7 @@
 //! existing_lease  a lease that networkd or NetworkManager already has     (facts)
 //! dhcp/           message ◄─► bytes, the client as a state machine        (pure)
 //! lease           a server's grant ──► addresses and routes               (pure)
+//! lease_keeper    extends the lease while the network is needed           (effects)
 //! changed_link    a link, and the journal that each change goes through   (effects)
 //! ipv4, ipv6      the two families, brought up side by side on one link   (effects)
 //! happy_eyeballs  URLs fetched in parallel, each once its family is up    (effects)
@@ -24,6 +25,7 @@ mod ipv4;
 mod ipv6;
 mod journal;
 pub mod lease;
+mod lease_keeper;
 mod router_solicitation;
 
 use std::net::SocketAddr;
@@ -63,8 +65,9 @@ pub struct NetworkRequest<'a> {
 
 /// A network that is up until the value is dropped.
 pub struct EphemeralNetwork<'a> {
-    link: ChangedLink<'a>,
+    // Before the link: its thread ends before the changes are reverted.
     v4: Ipv4,
+    link: ChangedLink<'a>,
     v6: FamilyState<PendingIpv6>,
     deadline: Deadline,
 }
@@ -100,7 +103,8 @@ impl<'a> EphemeralNetwork<'a> {
         let Some(link) = links.into_iter().find(|l| l.name == wants.nic) else {
             return Err(Error::new(format!("no such network interface: {}", wants.nic)));
         };
-        let mut link = ChangedLink::new(sys, link, wants.journal_dir);
+        let journal = link.index.to_string();
+        let mut link = ChangedLink::new(sys, link, wants.journal_dir, journal);
         link.record_settings();
         let v4 = Ipv4::begin(wants.v4.as_ref(), &mut link);
         // Before the link is set up, because the kernel then solicits routers.
@@ -109,7 +113,7 @@ impl<'a> EphemeralNetwork<'a> {
         Ok(EphemeralNetwork { link, v4, v6, deadline: deadline.earlier(Deadline::after(MAX_WAIT)) })
     }
 
-    /// Returns the lease, once there is one.
+    /// Returns the first lease, once there is one. If it is lost, the next one may have another address.
     pub fn lease(&self) -> Option<&Lease> {
         self.v4.lease.as_ref()
     }
@@ -198,7 +202,7 @@ impl<'a> EphemeralNetwork<'a> {
 
     fn reachability(&self, to: SocketAddr) -> Reachability {
         match to {
-            SocketAddr::V4(_) => self.v4.state.reachability(),
+            SocketAddr::V4(_) => self.v4.reachability(),
             SocketAddr::V6(_) => self.v6.reachability(),
         }
     }

@@ -50,7 +50,7 @@ impl FromNode for Events {
 const EVENTS: [&str; 4] = ["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
 /// The path of the udev rule.
-pub const RULE_PATH: &str = "/etc/udev/rules.d/90-cloud-init-hook-hotplug.rules";
+pub const HOTPLUG_RULE: &str = "/etc/udev/rules.d/90-cloud-init-hook-hotplug.rules";
 /// The file of `devel hotplug-hook enable`.
 const ENABLED_FILE: &str = "hotplug.enabled";
 /// The directories of the distributions' helper, of which the first existing one is used.
@@ -103,17 +103,18 @@ pub fn enable_hotplug(sys: &System, layout: &Layout, udev_match: &str) -> Result
 /// Writes the rule, and makes udev read it if it is new.
 fn install_rule(sys: &System, udev_match: &str) -> Result<()> {
     let libexec = LIBEXEC_DIRS.iter().find(|dir| sys.is_dir(dir)).unwrap_or(&LIBEXEC_DIRS[1]);
-    if sys.write(RULE_PATH, rule_text(libexec, udev_match), WriteOptions::default())? == Change::Unchanged {
+    if sys.write(HOTPLUG_RULE, rule_text(libexec, udev_match), WriteOptions::default())? == Change::Unchanged
+    {
         return Ok(());
     }
     reload_rules(sys)
 }
 
 fn remove_rule(sys: &System) -> Result<()> {
-    if !sys.exists(RULE_PATH) {
+    if !sys.exists(HOTPLUG_RULE) {
         return Ok(());
     }
-    sys.remove(RULE_PATH)?;
+    sys.remove(HOTPLUG_RULE)?;
     reload_rules(sys)
 }
 
@@ -174,7 +175,9 @@ mod tests {
         let sandbox = Sandbox::new("{}");
         sandbox.sys.create_dir_all(LIBEXEC_DIRS[0], 0o755).unwrap();
         enable_hotplug(&sandbox.sys, &sandbox.layout, "").unwrap();
-        assert!(sandbox.sys.read_text(RULE_PATH).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug"));
+        assert!(
+            sandbox.sys.read_text(HOTPLUG_RULE).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug")
+        );
         assert!(is_hotplug_enabled(&sandbox.sys, &sandbox.layout, &sandbox.config));
     }
 
@@ -183,10 +186,10 @@ mod tests {
         let mut sandbox = Sandbox::new("{}");
         sandbox.hotplug = crate::HotplugPolicy { enabled: true, udev_match: "ATTR{address}==\"86:*\"" };
         sandbox.run(&MODULE).unwrap();
-        let text = sandbox.sys.read_text(RULE_PATH).unwrap();
+        let text = sandbox.sys.read_text(HOTPLUG_RULE).unwrap();
         assert!(text.contains("\nSUBSYSTEM==\"net\", ATTR{address}==\"86:*\", RUN+=\""), "{text}");
         sandbox.hotplug.enabled = false;
         sandbox.run(&MODULE).unwrap();
-        assert!(!sandbox.sys.exists(RULE_PATH));
+        assert!(!sandbox.sys.exists(HOTPLUG_RULE));
     }
 }

@@ -77,7 +77,7 @@ mod values;
 
 #[doc(hidden)]
 pub use disks::partition_table::check as partition_table_check;
-pub use install_hotplug::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
+pub use install_hotplug::{HOTPLUG_RULE, enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use power_state_change::reboot_if_requested;
 pub use runner::context::{Context, HotplugPolicy};
 pub use runner::image_keys::where_key_belongs;

@@ -7,6 +7,7 @@
 //! render/   model ──► files of netplan, networkd …; one file a renderer      (pure)
 //! nics      reads the NICs; rename: plans and applies new names
 //! log_lines upstream's log lines, a contract                                 (pure)
+//! replaced  recognizes NICs that were replaced                               (pure)
 //! manifest  hashes of written files, to recognize edited ones
 //! apply     effects: renames links, writes files; activate: brings links up
 //! ```
@@ -28,12 +29,13 @@ pub mod nics;
 pub mod parse;
 pub mod rename;
 pub mod render;
+pub mod replaced;
 pub mod source;
 
 use config::{Findings, Node};
 
 pub use activate::bring_up;
-pub use apply::{Applied, ApplyRequest, apply, fallback_config, from_format, settled_nics};
+pub use apply::{Applied, ApplyRequest, apply, fallback_config, find_replaced, from_format, settled_nics};
 pub use parse::Facts;
 pub use render::{File, Target};
 pub use source::{ApplyMode, BootContext, Decision, Inputs, Outcome, Source, apply_mode, decide};

@@ -20,6 +20,9 @@ const VERSION: u64 = 1;
 pub struct Manifest {
     version: u64,
     files: BTreeMap<String, Vec<String>>,
+    /// The missing NICs that the instance's configuration identifies, if the files are those of a fallback for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing_nics: Vec<String>,
     /// Fields of a later version, which are kept.
     #[serde(flatten)]
     other: Map<String, Value>,
@@ -27,7 +30,7 @@ pub struct Manifest {
 
 impl Default for Manifest {
     fn default() -> Manifest {
-        Manifest { version: VERSION, files: BTreeMap::new(), other: Map::new() }
+        Manifest { version: VERSION, files: BTreeMap::new(), missing_nics: Vec::new(), other: Map::new() }
     }
 }
 

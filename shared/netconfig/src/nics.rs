@@ -181,19 +181,34 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
 
 /// Returns the fallback configuration, version 2 with DHCP on the preferred NIC; `None` without a NIC.
 pub fn fallback_config(nics: &[Nic]) -> Option<Node> {
-    let nic = candidates(nics).into_iter().next()?;
+    dhcp_config(candidates(nics).get(..1)?)
+}
+
+/// Returns a configuration of version 2 with DHCP on these NICs; only the first one is waited for.
+pub fn dhcp_config(nics: &[&Nic]) -> Option<Node> {
+    let mut devices = Map::new();
+    for nic in nics {
+        let mut device = dhcp_device(nic);
+        if !devices.is_empty() {
+            device.insert("optional", true);
+        }
+        devices.insert(nic.name.as_str(), device);
+    }
+    (!devices.is_empty()).then(|| version_2(devices))
+}
+
+fn dhcp_device(nic: &Nic) -> Map {
     // All parts of a failover pair have the same address; only the name identifies the master.
     let match_by = match nic.failover {
         Failover::Master => ("name", Node::from(nic.name.as_str())),
         _ => ("macaddress", Node::from(nic.mac.as_str())),
     };
-    let device = Node::from([
+    Map::from([
         ("dhcp4", true.into()),
         ("dhcp6", true.into()),
         ("set-name", nic.name.as_str().into()),
         ("match", Node::from([match_by])),
-    ]);
-    Some(version_2(Map::from([(nic.name.as_str(), device)])))
+    ])
 }
 
 /// Returns whether udev has named all NICs, or does not name them (`net.ifnames=0`).

@@ -123,7 +123,8 @@ fn drivers(device: &Node) -> Vec<String> {
     driver.as_seq().unwrap_or(std::slice::from_ref(driver)).iter().filter_map(usable).collect()
 }
 
-fn normalized(mac: &str) -> String {
+/// Returns a MAC address as the kernel writes it.
+pub(crate) fn normalized(mac: &str) -> String {
     mac.to_ascii_lowercase().replace('-', ":")
 }
 

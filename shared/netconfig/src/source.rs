@@ -140,6 +140,8 @@ pub struct BootContext {
     pub boot_legacy_event: bool,
     /// Whether the configuration was already applied during this boot.
     pub applied: bool,
+    /// Whether the NICs of the written configuration were replaced.
+    pub is_replaced: bool,
 }
 
 /// The part of a configuration that is applied, with the reason for the log.
@@ -149,6 +151,8 @@ pub enum ApplyMode {
     Full(&'static str),
     /// The whole configuration, because an event (a boot, a hotplugged NIC) requests it.
     Event(&'static str),
+    /// The whole configuration, because the NICs of the written one were replaced. Each file that changes is kept beside it.
+    Replaced(&'static str),
     /// Only the names of interfaces.
     NamesOnly(&'static str),
 }
@@ -156,7 +160,7 @@ pub enum ApplyMode {
 impl ApplyMode {
     /// Returns whether an event requests the configuration.
     pub fn is_event(self) -> bool {
-        matches!(self, ApplyMode::Event(_))
+        matches!(self, ApplyMode::Event(_) | ApplyMode::Replaced(_))
     }
 }
 
@@ -165,6 +169,7 @@ pub fn apply_mode(context: &BootContext) -> ApplyMode {
     match context {
         BootContext { has_datasource: false, .. } => ApplyMode::Full("no datasource was found"),
         BootContext { is_new_instance: true, .. } => ApplyMode::Full("the instance is new"),
+        BootContext { is_replaced: true, .. } => ApplyMode::Replaced("the NICs of the instance have changed"),
         BootContext { boot_event: true, applied: false, .. } => ApplyMode::Event("event boot is enabled"),
         BootContext { boot_legacy_event: true, .. } => ApplyMode::Event("event boot-legacy is enabled"),
         BootContext { boot_event: true, applied: true, .. } => {
@@ -308,6 +313,7 @@ mod tests {
             (BootContext::default(), true),
             (base, false),
             (BootContext { is_new_instance: true, applied: true, ..base }, true),
+            (BootContext { is_replaced: true, ..base }, true),
             (BootContext { boot_event: true, ..base }, true),
             (BootContext { boot_event: true, applied: true, ..base }, false),
             (BootContext { boot_legacy_event: true, applied: true, ..base }, true),

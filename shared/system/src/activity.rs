@@ -7,8 +7,6 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::SigSet;
-
 use crate::{System, WriteOptions, debug};
 
 /// How often the thread looks at the list.
@@ -162,8 +160,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The thread: writes the file and the lines until the stage ends.
 fn watch(sys: &System, shared: &Shared, head: &str, path: &str) {
-    // Signals interrupt the stage itself, as without this thread.
-    let _ = SigSet::all().thread_block();
+    crate::signals::block_signals();
     let mut written = Vec::new();
     let mut list = lock(&shared.list);
     loop {

@@ -157,23 +157,19 @@ impl System {
         broadcast: Option<Ipv4Addr>,
         lifetime: Option<Duration>,
     ) -> Result<bool> {
-        let mut body = address_body(link, prefix);
-        if let Some(broadcast) = broadcast {
-            attribute(&mut body, libc::IFA_BROADCAST, &broadcast.octets());
-        }
-        if let Some(time) = lifetime {
-            let seconds = u32::try_from(time.as_secs()).unwrap_or(FOREVER).max(1);
-            let mut times = [0_u8; 16];
-            times[..4].copy_from_slice(&seconds.to_ne_bytes());
-            times[4..8].copy_from_slice(&seconds.to_ne_bytes());
-            attribute(&mut body, libc::IFA_CACHEINFO, &times);
-        }
-        self.change_network(
-            libc::RTM_NEWADDR,
-            CREATE,
-            &body,
-            format!("adding address {prefix} to network link {link}"),
-        )
+        let body = address_body(link, prefix, broadcast, lifetime);
+        let what = format!("adding address {prefix} to network link {link}");
+        self.change_network(libc::RTM_NEWADDR, CREATE, &body, what)
+    }
+
+    /// Sets the lifetime of an address that [`System::add_address`] added.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the change.
+    pub fn extend_address(&self, link: u32, prefix: Prefix, lifetime: Option<Duration>) -> Result<bool> {
+        let body = address_body(link, prefix, None, lifetime);
+        let what = format!("extending the lifetime of address {prefix} of network link {link}");
+        self.change_network(libc::RTM_NEWADDR, libc::NLM_F_REPLACE as u16, &body, what)
     }
 
     /// Removes an address from a link. Returns `false` if the link does not have it.
@@ -182,7 +178,7 @@ impl System {
     /// Fails if the kernel refuses the change.
     pub fn remove_address(&self, link: u32, prefix: Prefix) -> Result<bool> {
         let what = format!("removing address {prefix} from network link {link}");
-        self.change_network(libc::RTM_DELADDR, 0, &address_body(link, prefix), what)
+        self.change_network(libc::RTM_DELADDR, 0, &address_body(link, prefix, None, None), what)
     }
 
     /// Returns the unicast routes of the main table; none below a root other than `/`.
@@ -245,8 +241,13 @@ fn bytes(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// struct ifaddrmsg and the address.
-fn address_body(link: u32, prefix: Prefix) -> Vec<u8> {
+/// struct ifaddrmsg, the address and its properties.
+fn address_body(
+    link: u32,
+    prefix: Prefix,
+    broadcast: Option<Ipv4Addr>,
+    lifetime: Option<Duration>,
+) -> Vec<u8> {
     let is_local = match prefix.address {
         IpAddr::V4(a) => a.is_link_local(),
         IpAddr::V6(a) => a.is_unicast_link_local(),
@@ -256,6 +257,16 @@ fn address_body(link: u32, prefix: Prefix) -> Vec<u8> {
     body.extend(link.to_ne_bytes());
     attribute(&mut body, libc::IFA_LOCAL, &bytes(prefix.address));
     attribute(&mut body, libc::IFA_ADDRESS, &bytes(prefix.address));
+    if let Some(broadcast) = broadcast {
+        attribute(&mut body, libc::IFA_BROADCAST, &broadcast.octets());
+    }
+    if let Some(time) = lifetime {
+        let seconds = u32::try_from(time.as_secs()).unwrap_or(FOREVER).max(1);
+        let mut times = [0_u8; 16];
+        times[..4].copy_from_slice(&seconds.to_ne_bytes());
+        times[4..8].copy_from_slice(&seconds.to_ne_bytes());
+        attribute(&mut body, libc::IFA_CACHEINFO, &times);
+    }
     body
 }
 
@@ -388,7 +399,7 @@ mod tests {
         };
         let read = route_of(&route_body(&route)).unwrap();
         assert_eq!(read, Route { to: route.to.network(), ..route });
-        let address = address_of(&address_body(3, "fe80::1/64".parse().unwrap())).unwrap();
+        let address = address_of(&address_body(3, "fe80::1/64".parse().unwrap(), None, None)).unwrap();
         assert_eq!((address.index, address.ipv6, address.global), (3, true, false));
         assert_eq!(address.prefix.to_string(), "fe80::1/64");
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::calendar::{self, MONTHS};
 
 /// The machine's clocks.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Clock {
     started: Instant,
 }

@@ -130,8 +130,8 @@ pub use plan::{Cause, RecordedEffect};
 pub use plan_dir::PlanDir;
 pub use root::Root;
 pub use signals::{
-    BlockedSignals, block_file_size_signal, block_interrupts, exec_when_interrupted, exit_code_of_signal,
-    restore_default_sigpipe,
+    BlockedSignals, block_file_size_signal, block_interrupts, block_signals, exec_when_interrupted,
+    exit_code_of_signal, restore_default_sigpipe,
 };
 pub use stream::Streams;
 pub use subreaper::{Subreaper, terminate_programs};
@@ -229,6 +229,12 @@ impl System {
             dmidecode: RefCell::default(),
             account_files: RefCell::default(),
         }
+    }
+
+    /// Returns a function that opens the same machine in another thread, with the same log and clock.
+    pub fn for_thread(&self) -> impl FnOnce() -> System + Send + use<> {
+        let (root, log, clock) = (self.root.clone(), self.log.clone(), self.clock.clone());
+        move || System { log, clock, ..System::with(root) }
     }
 
     /// Sets the directory of the host in which this package's own programs are, for tests.

@@ -2,10 +2,10 @@
 //! above are also kept for status.json.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::log_time;
@@ -79,19 +79,24 @@ struct Inner {
 }
 
 /// The log of a stage. Lines have the form `2024-05-01 10:20:30,123 - write_files.rs[WARNING]: text`.
-#[derive(Default)]
-pub struct Log(RefCell<Inner>);
+/// Copies write to the same sinks.
+#[derive(Default, Clone)]
+pub struct Log(Arc<Mutex<Inner>>);
 
 const MAX_EARLY: usize = 2000;
 
 impl Log {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes a message to every sink of its level, as a single line (see [`single_line`]). Use the macros `debug!` to `error!`.
     pub fn record(&self, level: Level, file: &'static str, text: fmt::Arguments<'_>) {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let source = file.rsplit('/').next().unwrap_or(file);
         let text = single_line(&text.to_string()).into_owned();
         let record = Record { wall, level, source, text };
-        let mut inner = self.0.borrow_mut();
+        let mut inner = self.inner();
         if level >= Level::Warning {
             inner.logged_warnings.push((level, record.text.clone()));
         }
@@ -117,7 +122,7 @@ impl Log {
 
     /// Sends the lines for standard error to standard output and this file, or to standard error again.
     pub(crate) fn tee_stderr(&self, file: Option<File>) {
-        let mut inner = self.0.borrow_mut();
+        let mut inner = self.inner();
         for (_, sink) in &mut inner.sinks {
             if let Sink::Stderr(tee) = sink {
                 *tee = file.as_ref().and_then(|file| file.try_clone().ok());
@@ -131,7 +136,7 @@ impl Log {
     }
 
     fn add(&self, min_level: Level, mut sink: Sink) {
-        let mut inner = self.0.borrow_mut();
+        let mut inner = self.inner();
         for record in inner.early.iter().filter(|r| r.level >= min_level) {
             write(&mut sink, record);
         }
@@ -140,18 +145,18 @@ impl Log {
 
     /// Removes all sinks, for a stage whose configuration names others.
     pub fn close(&self) {
-        let mut inner = self.0.borrow_mut();
+        let mut inner = self.inner();
         inner.sinks.clear();
     }
 
     /// Drops the early lines, once all sinks have been added.
     pub fn discard_early(&self) {
-        self.0.borrow_mut().early = Vec::new();
+        self.inner().early = Vec::new();
     }
 
     /// Returns the messages of WARNING and above since the start, in order.
     pub fn logged_warnings(&self) -> Vec<(Level, String)> {
-        self.0.borrow().logged_warnings.clone()
+        self.inner().logged_warnings.clone()
     }
 }
 

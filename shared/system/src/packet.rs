@@ -1,11 +1,14 @@
 //! Packets on one link below the kernel's IP, for protocols that run before there is an address (packet(7)).
 
 use std::io::{Error as IoError, Result as IoResult};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, bind, recv, setsockopt, socket, sockopt,
+};
 
 use crate::{Deadline, Result, ResultExt, System};
 
@@ -59,6 +62,23 @@ impl System {
     /// Fails without the capability, or if the link does not exist.
     pub fn packet_socket(&self, link: u32, protocol: Protocol) -> Result<PacketSocket> {
         open(link, protocol).context(format_args!("opening a packet socket on network link {link}"))
+    }
+
+    /// Opens a non-blocking UDP socket for IPv4 on a port of one link, which may also broadcast.
+    ///
+    /// # Errors
+    /// Fails if the link does not exist, or if another socket has the port.
+    pub fn udp_socket(&self, link: &str, port: u16) -> Result<UdpSocket> {
+        let open = || -> nix::Result<UdpSocket> {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            let socket = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
+            setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+            setsockopt(&socket, sockopt::Broadcast, &true)?;
+            setsockopt(&socket, sockopt::BindToDevice, &link.into())?;
+            bind(socket.as_raw_fd(), &SockaddrIn::new(0, 0, 0, 0, port))?;
+            Ok(UdpSocket::from(socket))
+        };
+        open().map_err(IoError::from).context(format_args!("opening UDP port {port} on network link {link}"))
     }
 
     /// Waits until one of the descriptors is readable (`false`) or writable (`true`), or until the deadline. Returns

@@ -20,6 +20,11 @@ pub fn block_file_size_signal() {
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
 }
 
+/// Blocks all signals in this thread, so that they interrupt the stage itself, as without the thread.
+pub fn block_signals() {
+    let _ = SigSet::all().thread_block();
+}
+
 /// Blocks SIGINT, SIGHUP and SIGQUIT while the value exists, so that this process can clean up first. A pending signal is
 /// delivered when the value is dropped.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use system::{Level, Step, StepResult, WriteOptions, debug, info, warning};
 use crate::events::Events;
 use crate::found::{FoundInstance, NotFound};
 use crate::status::Record;
-use crate::{Boot, StageName, settings, without_search};
+use crate::{Boot, StageName, network, settings, without_search};
 
 /// Finds the instance, in the local and the network stage.
 ///
@@ -16,6 +16,19 @@ use crate::{Boot, StageName, settings, without_search};
 /// Fails if no datasource was found (so far).
 pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, NotFound> {
     let cached = Instance::load(&boot.sys, &boot.layout);
+    record.replaced_nics = match &cached {
+        Cached::Missing => None,
+        Cached::Instance(instance)
+            if boot.stage == StageName::Network
+                && !record.replaces_local
+                && was_found_by_local_stage(instance) =>
+        {
+            None
+        }
+        Cached::Instance(instance) => network::replaced_nics(boot, Some(instance)),
+        Cached::Python { .. } | Cached::Corrupt => network::replaced_nics(boot, None),
+    };
+    let is_replaced = record.replaced_nics.is_some();
     let step = begin_cache_check(boot, if boot.stage == StageName::Local { "check" } else { "trust" });
     let mut was_another = false;
     let candidate = match cached {
@@ -25,15 +38,17 @@ pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, 
             }
             let is_whole = instance.raw_data_error.is_none();
             let is_fixed = is_whole && is_cleaned_by_hand(boot);
-            if is_whole && is_of_this_boot(boot, &instance.id) || is_fixed && !must_refresh(boot, &instance) {
+            let must_refresh = is_replaced || must_refresh(boot, &instance);
+            if is_whole && !is_replaced && is_of_this_boot(boot, &instance.id) || is_fixed && !must_refresh {
                 return Ok(found_in_cache(boot, step, *instance, "restored from cache with run check"));
             }
             match if is_fixed { IdentityCheck::Same } else { check(boot, &instance) } {
                 IdentityCheck::Same if !is_whole => {
                     Some(Candidate { is_confirmed: true, ..Candidate::unconfirmed(*instance) })
                 }
-                IdentityCheck::Same if must_refresh(boot, &instance) => {
-                    let refresh = "refreshing its network configuration (event `boot` is enabled)";
+                IdentityCheck::Same if must_refresh => {
+                    let why = if is_replaced { "its NICs have changed" } else { "event `boot` is enabled" };
+                    let refresh = format!("refreshing its network configuration ({why})");
                     debug!(boot.sys, "still instance {}; {refresh}", instance.id);
                     Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
                 }

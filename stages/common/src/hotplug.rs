@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use config::Timeout;
 use datasource::{Search, datasource};
-use modules::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
+use modules::{HOTPLUG_RULE, enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
 use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status};
-use system::{Deadline, Error, Level, Result, debug, info, warning};
+use system::{Command, Deadline, Error, Level, Result, debug, info, warning};
 
 use crate::events::Events;
 use crate::network::{WriteOptions, may_bring_up, network_inputs, write_network};
@@ -25,6 +25,43 @@ const RETRY_DELAYS: [u64; 4] = [1, 3, 5, 10];
 const MAX_QUEUE_BYTES: u64 = 64 << 10;
 /// The FIFO that the hook writes to, below the run directory.
 const FIFO: &str = "share/hook-hotplug-cmd";
+/// The log of the hook, below the run directory.
+const HOOK_LOG: &str = "hook-hotplug.log";
+/// The MAC addresses of the NICs for which this boot applied the network configuration, below the run directory.
+const NICS_FILE: &str = "nics";
+
+/// Records the NICs that the network configuration is about to be applied to.
+pub(crate) fn record_nics(boot: &Boot) {
+    let macs: Vec<String> = nics::read(&boot.sys).into_iter().map(|nic| nic.mac + "\n").collect();
+    let path = boot.layout.run(NICS_FILE);
+    boot.sys.log_error(Level::Debug, boot.sys.write(path, macs.concat(), system::WriteOptions::default()));
+}
+
+/// Makes udev report the NICs again that were plugged in after the network configuration was applied, and before its rule for them was
+/// installed and the queue was open.
+pub fn queue_missed_nics(boot: &Boot) {
+    let sys = &boot.sys;
+    let Ok(known) = sys.read_text(boot.layout.run(NICS_FILE)) else { return };
+    if !sys.exists(HOTPLUG_RULE) {
+        return;
+    }
+    let handed_over = sys.read_text(boot.layout.run(HOOK_LOG)).unwrap_or_default();
+    for nic in nics::candidates(&nics::read(sys)) {
+        let class = format!("/sys/class/net/{}", nic.name);
+        // Virtual links are made by programs, which configure them.
+        let is_new = sys.exists(format!("{class}/device")) && !known.lines().any(|mac| mac == nic.mac);
+        let is_queued = handed_over
+            .lines()
+            .any(|line| line.ends_with(": handed over") && line.contains(&format!("/net/{}:", nic.name)));
+        if is_new && !is_queued {
+            info!(sys, "{} was plugged in during the boot; udev reports it again for hotplug", nic.name);
+            sys.log_error(
+                Level::Warning,
+                sys.run(&Command::new(["udevadm", "trigger", "--action=add", &class])),
+            );
+        }
+    }
+}
 
 /// Runs a task of `cloud-init devel hotplug-hook`.
 pub fn hotplug(boot: &Boot, record: &mut Record, task: &Hotplug) {
@@ -211,6 +248,7 @@ fn configure_nic(boot: &Boot, instance: &Instance, path: &str, name: &str) -> Re
         parsed: Some(&(facts, parsed)),
         mode,
         has_instance: true,
+        missing_nics: &[],
         is_new: false,
         wait: Duration::ZERO,
         bring_up: false,

@@ -42,7 +42,7 @@ pub use catch_up::{catch_up, run_catch_up};
 pub use find::{activate, cached_instance, find_instance};
 pub use found::{FoundInstance, NotFound};
 pub use hooks::process_user_data;
-pub use hotplug::hotplug;
+pub use hotplug::{hotplug, queue_missed_nics};
 pub use module_list::{run_modules, run_single};
 pub use name::{Mode, StageName};
 pub use net_info::print_network;

@@ -6,20 +6,22 @@ use std::time::Duration;
 use config::source_map::from_json;
 use config::{Node, Position};
 use datasource::{NetworkSource, datasource};
-use netconfig::apply::DEFAULT_WAIT;
+use netconfig::apply::{DEFAULT_WAIT, MANIFEST};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
+use netconfig::manifest::Manifest;
 use netconfig::parse::Parsed;
+use netconfig::replaced::Replaced;
 use netconfig::{
     Applied, ApplyMode, ApplyRequest, BootContext, Decision, Facts, Inputs, Outcome, Source, apply,
-    apply_mode, bring_up, decide, facts, fallback_config, from_format, source,
+    apply_mode, bring_up, decide, facts, fallback_config, find_replaced, from_format, nics, source,
 };
 use state::{Instance, NetworkConfig};
 use system::{Result, debug, info, warning};
 
 use crate::events::Events;
 use crate::status::Record;
-use crate::{Boot, FoundInstance, NotFound, StageName, measure};
+use crate::{Boot, FoundInstance, NotFound, StageName, hotplug, measure};
 
 /// The name of the step that applies the network configuration, as a cause of effects.
 pub(crate) const NETWORK_STEP: &str = "network";
@@ -32,6 +34,8 @@ pub(crate) struct WriteOptions<'a> {
     pub mode: ApplyMode,
     /// There is an instance, whose directory keeps a copy.
     pub has_instance: bool,
+    /// As in [`ApplyRequest`].
+    pub missing_nics: &'a [String],
     /// The machine was another instance before.
     pub is_new: bool,
     /// How long to wait for links that do not exist yet.
@@ -94,10 +98,16 @@ fn apply_if_due(
         return true;
     }
     boot.sys.set_cause(NETWORK_STEP, "");
+    hotplug::record_nics(boot);
     for finding in events.findings.iter() {
         warning!(boot.sys, "{finding}");
     }
-    let decision = decide_network(boot, instance);
+    let mut decision = decide_network(boot, instance);
+    let replaced = record.replaced_nics.take().filter(|_| instance.is_some() && !is_new);
+    let missing_nics = match &replaced {
+        Some(nics) => fit_to_nics(boot, &mut decision, nics),
+        None => Vec::new(),
+    };
     let was_refetched = found.is_some_and(|f| !f.is_cached);
     let context = BootContext {
         has_datasource: instance.is_some(),
@@ -106,13 +116,16 @@ fn apply_if_due(
         // The network stage uses what the local stage fetched in this boot.
         boot_legacy_event: event(Event::BootLegacy) && (was_refetched || (again && applied)),
         applied,
+        is_replaced: replaced.is_some(),
     };
     record.network_position = position_of(boot, &decision, found);
     let may_bring_up = boot.stage == StageName::Network && may_bring_up(boot);
     let options = WriteOptions {
         parsed: None,
         mode: apply_mode(&context),
-        has_instance: found.is_some_and(|f| !f.is_unrecorded),
+        // The instance keeps its configuration, for the NICs that may come back.
+        has_instance: missing_nics.is_empty() && found.is_some_and(|f| !f.is_unrecorded),
+        missing_nics: &missing_nics,
         is_new,
         wait: DEFAULT_WAIT,
         bring_up: may_bring_up,
@@ -164,6 +177,44 @@ fn decide_network(boot: &Boot, instance: Option<&Instance>) -> Decision {
     }
 }
 
+/// Returns the NICs if those of the instance's written configuration were replaced, or are back after a fallback was written for them,
+/// unless the network is disabled.
+pub(crate) fn replaced_nics(boot: &Boot, instance: Option<&Instance>) -> Option<Replaced> {
+    let (sys, layout) = (&boot.sys, &boot.layout);
+    let written = sys.read_text(layout.instance("network-config.json")).ok()?;
+    let written = config::json::parse(&written).ok()?;
+    let replaced = find_replaced(sys, &written, boot.network_list("renderers").as_deref());
+    let has_fallback = || !Manifest::read(sys, &layout.data(MANIFEST)).missing_nics.is_empty();
+    let replaced = replaced.or_else(|| has_fallback().then(Replaced::default))?;
+    (decide(&network_inputs(boot, instance)).outcome != Outcome::Disabled).then_some(replaced)
+}
+
+/// Warns that the NICs were replaced. If the configuration does not identify the new ones either, decides for DHCP on them and
+/// returns the missing ones.
+fn fit_to_nics(boot: &Boot, decision: &mut Decision, replaced: &Replaced) -> Vec<String> {
+    let sys = &boot.sys;
+    let Outcome::Use(config) = &decision.outcome else { return Vec::new() };
+    let still = find_replaced(sys, config, boot.network_list("renderers").as_deref());
+    let mut missing_nics = Vec::new();
+    if let Some(still) = still.filter(|_| !is_fallback_disabled(boot))
+        && let Some(dhcp) = nics::dhcp_config(&nics::candidates(&nics::read(sys)))
+    {
+        *decision = decision.clone().with_fallback(&dhcp, "using DHCP on the NICs of the machine");
+        missing_nics = still.missing;
+    }
+    if replaced.missing.is_empty() {
+        info!(sys, "NICs of the instance's network configuration are back");
+    } else {
+        let [gone, here] = [&replaced.missing, &replaced.present].map(|nics| nics.join(", "));
+        warning!(
+            sys,
+            "no NIC of the network configuration exists: {gone}; the machine has {here}: {}",
+            decision.reason
+        );
+    }
+    missing_nics
+}
+
 /// Collects the network configuration of each source.
 pub(crate) fn network_inputs(boot: &Boot, instance: Option<&Instance>) -> Inputs {
     let sys = &boot.sys;
@@ -197,6 +248,7 @@ pub(crate) fn write_network(boot: &Boot, decision: &Decision, options: &WriteOpt
         run_dir: &boot.layout.run(""),
         data_dir: &boot.layout.data(""),
         is_new_instance: options.is_new,
+        missing_nics: options.missing_nics,
         wait: options.wait,
         bring_up: options.bring_up,
     };

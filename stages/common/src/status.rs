@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use config::Position;
+use netconfig::replaced::Replaced;
 use state::{StageStatus, Status};
 use system::{Level, debug, error, info, warning};
 
@@ -19,6 +20,8 @@ pub struct Record {
     pub(crate) own: StageStatus,
     /// This network stage runs the steps of a local stage that did not complete in this boot.
     pub(crate) replaces_local: bool,
+    /// The NICs of the written network configuration were replaced.
+    pub(crate) replaced_nics: Option<Replaced>,
     /// The source position of the network configuration that applies.
     pub(crate) network_position: Option<Position>,
     /// The events for the handlers of `reporting:`.

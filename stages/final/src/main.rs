@@ -12,5 +12,6 @@ fn main() -> ExitCode {
         record.set_datasource(&found.instance.description);
         stage::catch_up(boot, record, &mut found);
         stage::run_modules(boot, record, &found, Mode::Final);
+        stage::queue_missed_nics(boot);
     })
 }

@@ -4,7 +4,7 @@
 //!         [--url URL]... [--tries N] [--hold SECONDS] [--records DIR]
 //!     ephemeral --clear [--records DIR]
 //!
-//! Prints one fact per line: `up MILLISECONDS`, `lease …`, `address …`, `route …`, `mtu …`, `answer INDEX BODY`.
+//! Prints one fact per line: `up MILLISECONDS`, `lease …`, `option CODE HEX`, `address …`, `route …`, `mtu …`, `answer INDEX BODY`.
 //! Needs CAP_NET_ADMIN and CAP_NET_RAW. The log goes to standard error.
 
 use std::process::ExitCode;
@@ -100,6 +100,8 @@ fn run(sys: &System, args: &Args) -> system::Result<()> {
     if let Some(seconds) = args.hold {
         println!("holding");
         sys.clock().sleep(Duration::from_secs_f64(seconds));
+        println!("held");
+        show(sys, &net)?;
     }
     Ok(())
 }
@@ -114,6 +116,9 @@ fn show(sys: &System, net: &EphemeralNetwork<'_>) -> system::Result<()> {
             or_none(lease.lifetime.map(|t| t.as_secs().to_string())),
             or_none(lease.wire_server().map(|s| s.to_string()))
         );
+        for (code, value) in &lease.options {
+            println!("option {code} {}", value.iter().map(|b| format!("{b:02x}")).collect::<String>());
+        }
     }
     let links = sys.links()?;
     let Some(link) = links.iter().find(|l| l.name == net.nic()) else { return Ok(()) };

@@ -27,6 +27,8 @@ pub mod option {
     pub const INTERFACE_MTU: u8 = 26;
     /// The broadcast address.
     pub const BROADCAST_ADDRESS: u8 = 28;
+    /// Static routes: pairs of a destination without a mask and a router.
+    pub const STATIC_ROUTES: u8 = 33;
     /// The address that the client requests.
     pub const REQUESTED_ADDRESS: u8 = 50;
     /// The lease time in seconds.
@@ -43,6 +45,10 @@ pub mod option {
     pub const MESSAGE: u8 = 56;
     /// The largest message that the client accepts, in bytes.
     pub const MAX_MESSAGE_SIZE: u8 = 57;
+    /// T1: the seconds after which the client renews its lease with the server.
+    pub const RENEWAL_TIME: u8 = 58;
+    /// T2: the seconds after which the client asks every server to extend its lease.
+    pub const REBINDING_TIME: u8 = 59;
     /// The client's identifier.
     pub const CLIENT_IDENTIFIER: u8 = 61;
     /// Classless static routes (RFC 3442).
@@ -55,7 +61,7 @@ pub mod option {
     pub(super) const END: u8 = 255;
 }
 
-/// The type of a message (option 53). Only the types that a client without an address needs.
+/// The type of a message (option 53). Only the types that a client for an address needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
     /// DHCPDISCOVER.
@@ -70,7 +76,7 @@ pub enum MessageType {
     Nak = 6,
 }
 
-/// A DHCP message, without its other three addresses (the client's current one, the next server, the relay).
+/// A DHCP message, without its other two addresses (the next server, the relay).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Whether a server sent it to a client.
@@ -83,6 +89,8 @@ pub struct Message {
     pub seconds: u16,
     /// Whether the client cannot receive unicast packets yet.
     pub broadcast: bool,
+    /// The client's current address, if it has a lease.
+    pub ciaddr: Ipv4Addr,
     /// The address for the client.
     pub yiaddr: Ipv4Addr,
     /// The client's hardware address, at most 16 bytes.
@@ -132,7 +140,7 @@ impl Message {
         bytes.extend(self.xid.to_be_bytes());
         bytes.extend(self.seconds.to_be_bytes());
         bytes.extend(if self.broadcast { 0x8000_u16 } else { 0 }.to_be_bytes());
-        bytes.resize(16, 0);
+        bytes.extend(self.ciaddr.octets());
         bytes.extend(self.yiaddr.octets());
         bytes.resize(28, 0);
         bytes.extend(address);
@@ -172,6 +180,7 @@ impl Message {
             xid: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
             seconds: u16::from_be_bytes([fixed[8], fixed[9]]),
             broadcast: fixed[10] & 0x80 != 0,
+            ciaddr: Ipv4Addr::new(fixed[12], fixed[13], fixed[14], fixed[15]),
             yiaddr: Ipv4Addr::new(fixed[16], fixed[17], fixed[18], fixed[19]),
             address: fixed.get(28..28 + length.min(16))?.to_vec(),
             options: Vec::new(),
@@ -219,6 +228,7 @@ pub(crate) mod tests {
             xid: 0x0102_0304,
             seconds: 3,
             broadcast: true,
+            ciaddr: Ipv4Addr::new(192, 0, 2, 8),
             yiaddr: Ipv4Addr::new(192, 0, 2, 7),
             address: vec![2, 0, 0, 0, 0, 1],
             options,
@@ -244,7 +254,7 @@ pub(crate) mod tests {
     fn fields_are_encoded_at_their_offsets() {
         let bytes = message(vec![(53, vec![2]), (54, vec![192, 0, 2, 1])]).encode();
         assert_eq!(bytes[..12], [2, 1, 6, 0, 1, 2, 3, 4, 0, 3, 0x80, 0]);
-        assert_eq!(bytes[16..20], [192, 0, 2, 7]);
+        assert_eq!(bytes[12..20], [192, 0, 2, 8, 192, 0, 2, 7]);
         assert_eq!(bytes[28..36], [2, 0, 0, 0, 0, 1, 0, 0]);
         assert_eq!(bytes[236..250], [99, 130, 83, 99, 53, 1, 2, 54, 4, 192, 0, 2, 1, 255]);
     }

@@ -2,8 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-const SERVER_PORT: u16 = 67;
-const CLIENT_PORT: u16 = 68;
+/// The port of servers.
+pub const SERVER_PORT: u16 = 67;
+/// The port of clients.
+pub const CLIENT_PORT: u16 = 68;
 const UDP: u8 = 17;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;

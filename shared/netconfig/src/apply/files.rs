@@ -5,9 +5,11 @@ use system::{Change, Result, System, WriteOptions, info, warning};
 use super::request::{Applied, ApplyRequest};
 use crate::manifest::{self, Manifest, WriteDecision};
 use crate::render::{File, Renderer};
+use crate::source::ApplyMode;
 
 /// Returns the files to write. A file that was edited since it was written is kept for the same instance, unless an event
-/// requests the configuration; for an event and for a new instance it is backed up and overwritten.
+/// requests the configuration; for an event and for a new instance it is backed up and overwritten. If NICs were replaced, every
+/// file that changes is backed up.
 pub(super) fn select_files(
     sys: &System,
     files: Vec<File>,
@@ -21,7 +23,17 @@ pub(super) fn select_files(
         let there = sys.read(&file.path).ok();
         let path = &file.path;
         match manifest.decide(path, there.as_deref(), file.content.as_bytes(), may_replace) {
-            WriteDecision::Write => to_write.push(file),
+            WriteDecision::Write => {
+                if let (ApplyMode::Replaced(why), Some(content)) = (request.mode, there)
+                    && content != file.content.as_bytes()
+                {
+                    let backup = manifest::backup_path(path, &content);
+                    let kept = sys.write(&backup, &content, write_options(sys, &file));
+                    info!(sys, "{path}: {why}; the file before is kept as {backup}");
+                    applied.record_problem(sys, kept);
+                }
+                to_write.push(file);
+            }
             WriteDecision::BackUpAndWrite => {
                 let content = there.unwrap_or_default();
                 let backup = manifest::backup_path(path, &content);

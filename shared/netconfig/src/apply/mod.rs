@@ -25,7 +25,7 @@ use crate::source::{APPLIED_MARKER, ApplyMode, Outcome};
 pub use files::write_options;
 use files::{select_files, write_files};
 pub use request::{Applied, ApplyRequest};
-pub use settle::{DEFAULT_WAIT, fallback_config, from_format, settled_nics};
+pub use settle::{DEFAULT_WAIT, fallback_config, find_replaced, from_format, settled_nics};
 use settle::{settle_udev, wait_for_nics};
 
 /// The maximum number of logged findings on one configuration.
@@ -80,7 +80,7 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             rename_links(sys, config, &nics, &mut applied);
             return Ok(applied);
         }
-        ApplyMode::Full(why) | ApplyMode::Event(why) => why,
+        ApplyMode::Full(why) | ApplyMode::Event(why) | ApplyMode::Replaced(why) => why,
     };
     info!(sys, "{}; {why}", request.decision.reason);
     if let Some(dir) = request.instance_dir {
@@ -158,6 +158,7 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     applied.renderer = Some(renderer.name);
     let files = select_files(sys, rendered.files, &manifest, request, &mut applied);
     files.iter().for_each(|file| manifest.begin_write(&file.path, file.content.as_bytes()));
+    manifest.missing_nics = request.missing_nics.to_vec();
     write_manifest(sys, &manifest, &manifest_path, &mut applied);
     let written = write_files(sys, renderer, &files, request.is_new_instance, &mut applied);
     applied.files = written?;

@@ -29,6 +29,8 @@ pub struct ApplyRequest<'a> {
     pub data_dir: &'a str,
     /// Whether the instance boots for the first time: edited files are then backed up and replaced.
     pub is_new_instance: bool,
+    /// The missing NICs of the instance's configuration, if this one is a fallback for it.
+    pub missing_nics: &'a [String],
     /// The time limit of the wait for missing NICs.
     pub wait: Duration,
     /// Whether the links are brought up afterwards, for the log.

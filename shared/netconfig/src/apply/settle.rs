@@ -9,7 +9,8 @@ use system::{Deadline, Result, System, debug, warning};
 use crate::log_lines as lines;
 use crate::nics::{self, Nic, SYS_CLASS_NET};
 use crate::rename::DesiredLink;
-use crate::{facts, parse, rename};
+use crate::replaced::{Replaced, replaced};
+use crate::{facts, parse, rename, render};
 
 /// The time limit of the wait for a NIC that the configuration identifies by its MAC address, and for udev.
 // Wait: network configuration | NICs that it names by their MAC addresses to appear, and udev before NICs are renamed | -
@@ -131,6 +132,18 @@ pub fn fallback_config(sys: &System) -> Option<Node> {
         }
     });
     settled.map_or_else(|unsettled| unsettled, Some)
+}
+
+/// Returns the NICs if those of a configuration were replaced. Those that may still appear are waited for. `renderers` is as in
+/// [`super::ApplyRequest`].
+pub fn find_replaced(sys: &System, config: &Node, renderers: Option<&[String]>) -> Option<Replaced> {
+    let by_name = || render::select(sys, renderers).is_ok_and(|renderer| renderer.name == "eni");
+    let look = || {
+        let nics = nics::read(sys);
+        let found = replaced(config, &nics, false);
+        found.filter(|_| !by_name() || replaced(config, &nics, true).is_some()).map_or(Ok(()), Err)
+    };
+    retry_until_settled(sys, UDEV_QUIET_PERIOD, look).err()
 }
 
 /// Returns the NICs once udev has named them. Which of them may lead to metadata is decided by [`nics::candidates`].

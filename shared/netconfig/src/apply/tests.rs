@@ -31,6 +31,7 @@ fn request(decision: &Decision) -> ApplyRequest<'_> {
         run_dir: "/run/cloud-init",
         data_dir: "/var/lib/cloud/data",
         is_new_instance: false,
+        missing_nics: &[],
         wait: Duration::ZERO,
         bring_up: false,
     }

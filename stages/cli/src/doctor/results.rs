@@ -21,7 +21,7 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 7] = [
+const REMEDIES: [(&str, &str); 8] = [
     (
         "skipping cloud-config",
         "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
@@ -29,6 +29,10 @@ const REMEDIES: [(&str, &str); 7] = [
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
+    (
+        "no NIC of the network configuration exists",
+        "update the network configuration at its source for the NICs of this machine, then reboot",
+    ),
     // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),

@@ -66,6 +66,7 @@ pub fn files() -> Vec<(String, &'static str)> {
         (run("cloud-config.origins"), "Where each value of the merged configuration comes from."),
         (run("lost-state"), "Exists if a directory of the state was lost: SSH host keys are kept."),
         (run("network-config.json"), "The network configuration that was written. A link."),
+        (run("nics"), "The MAC addresses of the NICs that the network configuration was applied to."),
         (
             run("measured"),
             "The measurements of this boot in a PCR of the TPM (`tpm2_measure_pcr`), for root.",
