@@ -150,6 +150,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_foresees_the_growth() {
+        let mut sandbox = machine(1, "linear");
+        let overlay = scratch::TempDir::new();
+        sandbox.sys = system::System::dry_run(&*sandbox.top, &overlay);
+        assert_eq!(grow_to(&sandbox, 197).unwrap(), "");
+        let commands = sandbox.commands().join("\n") + "\n";
+        assert!(commands.ends_with(&format!("pvresize /dev/vda2\n{EXTEND}")), "{commands}");
+        assert!(!sandbox.sys.exists(MARK));
+    }
+
+    #[test]
     fn failures_are_errors_and_take_nothing_later() {
         let sandbox = machine(1, "linear");
         sandbox.stub("lvextend", "exit 5");
