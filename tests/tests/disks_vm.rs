@@ -261,17 +261,23 @@ fn assert_refused(facts: &Facts) {
     assert!(facts.text("status").contains("\nerrors: []"), "{}", facts.diagnostics());
 }
 
-/// A root on a partition of half the disk. Upstream grows encrypted volumes, and leaves plain LVM as it is.
-fn root_of_kind(kind: &str, grows: bool) {
+/// A machine with a root on a partition of half the disk.
+fn machine_with_root(kind: &str, config: &str) -> (Machine, Disks) {
     let machine = machine(&format!("root-{kind}"));
     collect_disks(&machine);
     let program = std::fs::read_to_string(tests_dir().join("guest/other-root")).expect("a script");
     machine.write("/usr/local/sbin/other-root", &program);
     machine.run(&["chmod", "755", "/usr/local/sbin/other-root"]);
     machine.run(&["ln", "-sfn", "/usr/local/sbin/other-root", "/usr/sbin/init"]);
-    let disks = Disks::new(&machine, &[(2800, "true")]);
-    insert_seed(&machine, "i-root", "");
+    let disks = Disks::new(&machine, &[(2800, "true"), (64, "true")]);
+    insert_seed(&machine, "i-root", config);
     machine.kernel_words(&format!("root-kind={kind}"));
+    (machine, disks)
+}
+
+/// Upstream grows encrypted volumes, and leaves plain LVM as it is.
+fn root_of_kind(kind: &str, grows: bool) {
+    let (machine, disks) = machine_with_root(kind, "");
     machine.make_disk();
     let facts = machine.boot_vm_with(&disks.arguments());
     assert_done(&facts);
@@ -286,6 +292,7 @@ fn root_of_kind(kind: &str, grows: bool) {
     } else {
         assert!(partition == 1400 << 11 && size < 1400 << 20, "{why}");
         assert!(log.contains("'/' SKIPPED: "), "{why}");
+        assert!(testing_upstream() || log.contains("'growpart: {lvm: true}' grows it"), "{why}");
     }
     if kind == "luks" {
         assert!(!facts.text("root-files").contains("cc_growpart_keydata"), "{why}");
@@ -318,6 +325,36 @@ fn encrypted_root_grows() {
 #[ignore = "a virtual machine: make slow"]
 fn root_on_lvm_is_left_as_it_is() {
     root_of_kind("lvm", false);
+}
+
+/// The power is cut between the growth of the physical volume and that of the logical one; the next boot finishes the work,
+/// and the one after that has nothing to do. On a partition, and on LUKS.
+#[test]
+#[ignore = "a virtual machine: make slow"]
+fn root_on_lvm_grows_if_requested() {
+    for kind in ["lvm", "lvmluks"] {
+        let (machine, disks) = machine_with_root(kind, "growpart: {lvm: true}\n");
+        // The disk /dev/vde shows that it was called.
+        machine.write(
+            "/usr/local/sbin/lvextend",
+            "#!/bin/sh\n[ -z \"$(head -c 1 /dev/vde | tr -d '\\0')\" ] || exec /usr/sbin/lvextend \"$@\"\n\
+             yes | head -c 8M >/dev/vde; sync /dev/vde; sleep 1000\n",
+        );
+        machine.run(&["chmod", "755", "/usr/local/sbin/lvextend"]);
+        machine.make_disk();
+        machine.cut_power_of_vm(&disks.path(1), 1024, &disks.arguments());
+        let facts = machine.boot_vm_with(&disks.arguments());
+        assert_done(&facts);
+        let (partition, size) = (sectors(&facts, "vdd1"), facts.text("root-size"));
+        let why = format!("{kind}: {partition} sectors, {size} bytes\n{}", facts.diagnostics());
+        let size: u64 = size.trim().parse().expect("df prints a number");
+        assert!(partition > 2790 << 11 && size > 2600 << 20, "{why}");
+        assert!(log(&facts).contains("/dev/mapper/machine-other grew by"), "{why}");
+        let second = machine.boot_vm_with(&disks.arguments());
+        assert_done(&second);
+        let count = |facts: &Facts| log(facts).matches("Running command ['pvresize'").count();
+        assert_eq!(count(&second), count(&facts), "{why}");
+    }
 }
 
 /// The power is cut when the partition table is written, while the first file system is made, and the second; the next boot

@@ -138,6 +138,29 @@ fn torn_state_keeps_the_instance() {
     }
 }
 
+/// State of a wrong kind: clients know the machine by the same keys. (Who removes semaphores or the instance wants new keys.)
+#[test]
+fn host_keys_survive_lost_state() {
+    let instance = "cd $root/var/lib/cloud/instances/i-demo-0001";
+    let losses = [
+        ("semaphores", format!("{instance}; rm -rf sem; : >sem")),
+        ("semaphore", format!("{instance}; rm sem/config_ssh; mkdir sem/config_ssh")),
+        ("cache", format!("{instance}; rm obj.pkl; mkdir obj.pkl")),
+        ("instance", "cd $root/var/lib/cloud; rm -rf instances/*; : >instances/i-demo-0001".into()),
+        ("instances", "cd $root/var/lib/cloud; rm -rf instance instances; : >instances".into()),
+        ("data", "cd $root/var/lib/cloud; rm -rf data; : >data".into()),
+    ];
+    let whole = Sandbox::new("lost");
+    assert!(whole.boot().succeeded(), "{}", whole.log());
+    let key = |machine: &Sandbox| machine.file("/etc/ssh/ssh_host_ed25519_key").unwrap_or_default();
+    for (name, line) in losses {
+        let machine = whole.copy(&format!("lost-{name}")).before("local", &format!("({line})"));
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.ended_normally());
+        check_boot!(machine, boot, !key(&whole).is_empty() && key(&machine) == key(&whole));
+    }
+}
+
 /// The config stage cannot write runcmd's script, or no semaphore: the next boot does, and nothing runs twice.
 #[test]
 fn work_on_a_read_only_disk_runs_at_the_next_boot() {

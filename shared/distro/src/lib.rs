@@ -24,12 +24,12 @@ pub use locale::{LocaleMethod, enable_locale_line, is_locale_name, locale_gen_li
 pub use network::{IfcfgDialect, NetworkFiles};
 pub use ntp::{NtpClient, NtpSettings};
 pub use packages::{AptOptions, Package, PackageManager, PackageRequest, Verb, Wrapper, bare_name};
-pub use privilege::{includes_directory, is_doas_rule_for};
+pub use privilege::{UserRules, includes_directory, is_doas_rule_for};
 pub use service::{InitSystem, ServiceAction, service_argv};
 pub use table::{Distro, Family};
 pub use timezone::TimezoneMethod;
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
-    NewUser, adduser_argvs, complete_groups, incomplete_user, is_ubuntu_core, locked_users,
+    NewUser, adduser_argvs, complete_groups, complete_home, incomplete_user, is_ubuntu_core, locked_users,
     remove_stale_locks, useradd_argv,
 };

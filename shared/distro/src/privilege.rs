@@ -1,5 +1,7 @@
 //! Privileges of users through sudo(8) and doas(1). Pure functions compute the strings; a rule is added only once.
 
+use std::collections::BTreeMap;
+
 use system::{Result, System, WriteOptions, debug, error};
 
 use crate::{Distro, make_header};
@@ -23,16 +25,6 @@ pub fn includes_directory(text: &str, directory: &str) -> bool {
     })
 }
 
-/// Returns the lines for one user after an empty line.
-fn rules_block(title: &str, lines: impl Iterator<Item = String>) -> String {
-    let mut text = format!("\n{title}\n");
-    for line in lines {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
-}
-
 /// Returns whether a line of doas.conf(5) names the user: `permit|deny [options] identity [as target] [cmd …]`.
 pub fn is_doas_rule_for(rule: &str, user: &str) -> bool {
     let mut words = rule.split_whitespace();
@@ -51,19 +43,21 @@ pub fn is_doas_rule_for(rule: &str, user: &str) -> bool {
     false
 }
 
+/// The rules of a user.
+pub type UserRules = (String, Vec<String>);
+
 impl Distro {
-    /// Adds a user's rules to the sudoers file, which sudo reads from its directory.
+    /// Adds the rules of users to the sudoers file, which sudo reads from its directory.
     ///
     /// # Errors
     /// Fails if a file of sudo cannot be read or written.
-    pub fn write_sudo_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
+    pub fn write_sudo_rules(&self, sys: &System, rules: &[UserRules]) -> Result<()> {
+        if rules.is_empty() {
+            return Ok(());
+        }
         self.ensure_sudoers_include(sys)?;
-        let title = format!("# User rules for {user}");
-        append_block(
-            sys,
-            CLOUD_INIT_SUDOERS,
-            &rules_block(&title, rules.iter().map(|rule| format!("{user} {rule}"))),
-        )
+        let line = |user: &str, rule: &str| format!("{user} {rule}\n");
+        add_rules(sys, CLOUD_INIT_SUDOERS, "# User rules for", rules, line)
     }
 
     fn ensure_sudoers_include(&self, sys: &System) -> Result<()> {
@@ -87,33 +81,66 @@ impl Distro {
         sys.set_mode(SUDOERS_DIR, 0o750)
     }
 
-    /// Adds a user's rules to doas.conf(5). If one of them does not name this user, none is written and an error is logged.
+    /// Adds the rules of users to doas.conf(5). If a user has a rule that does not name this user, none of its rules is
+    /// written and an error is logged.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written.
-    pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
-        if let Some(bad) = rules.iter().find(|rule| !is_doas_rule_for(rule, user)) {
-            error!(sys, "user {user}: doas rule '{bad}' does not name the user; not writing any doas rules");
-            return Ok(());
-        }
-        append_block(
-            sys,
-            DOAS_CONF,
-            &rules_block(&format!("# cloud-init User rules for {user}"), rules.iter().cloned()),
-        )
+    pub fn write_doas_rules(&self, sys: &System, mut rules: Vec<UserRules>) -> Result<()> {
+        rules.retain(|(user, rules)| {
+            let bad = rules.iter().find(|rule| !is_doas_rule_for(rule, user));
+            if let Some(bad) = bad {
+                error!(
+                    sys,
+                    "user {user}: doas rule '{bad}' does not name the user; not writing any doas rules"
+                );
+            }
+            bad.is_none()
+        });
+        add_rules(sys, DOAS_CONF, "# cloud-init User rules for", &rules, |_, rule| format!("{rule}\n"))
     }
 }
 
-/// Adds a block of lines to a file that begins with this program's header, unless the file contains the same block.
-fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
+/// Adds a block of lines for each user to a file that begins with this program's header, unless the file contains the
+/// same block.
+fn add_rules(
+    sys: &System,
+    path: &str,
+    title: &str,
+    rules: &[UserRules],
+    line: impl Fn(&str, &str) -> String,
+) -> Result<()> {
+    if rules.is_empty() {
+        return Ok(());
+    }
     // A power failure may leave an empty file, or zeros in place of its content.
     let old =
         sys.read_text_if_exists(path)?.map(|text| text.replace('\0', "")).filter(|text| !text.is_empty());
-    let text = match old {
-        None => format!("{}\n{block}", make_header(sys, "Created")),
-        Some(text) if text.contains(block) => return Ok(()),
-        Some(text) => text + block,
-    };
+    let is_new = old.is_none();
+    let mut text = old.unwrap_or_else(|| format!("{}\n", make_header(sys, "Created")));
+    let before = text.len();
+    // The start of each block by its user, because there may be thousands of users.
+    let mut blocks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let user = line.strip_prefix(title).and_then(|user| user.strip_prefix(' '));
+        if let Some(user) = user {
+            blocks.entry(user.trim_end().into()).or_default().push(at);
+        }
+        at += line.len();
+    }
+    for (user, rules) in rules {
+        let block =
+            format!("{title} {user}\n") + &rules.iter().map(|rule| line(user, rule)).collect::<String>();
+        let known = blocks.entry(user.clone()).or_default();
+        if !known.iter().any(|at| text.get(*at..).is_some_and(|text| text.starts_with(&block))) {
+            known.push(text.len() + 1);
+            text = text + "\n" + &block;
+        }
+    }
+    if !is_new && text.len() == before {
+        return Ok(());
+    }
     let mode = sys.mode(path).unwrap_or(0o440);
     sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }

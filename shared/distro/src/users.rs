@@ -11,6 +11,7 @@ use system::{Command, Error, Result, System, WriteOptions, debug, info, warning}
 use crate::{Distro, Family};
 
 const SHADOW: &str = "/etc/shadow";
+const SKEL: &str = "/etc/skel";
 /// The limit of its size.
 const MAX_SHADOW: u64 = 16 << 20;
 
@@ -240,15 +241,43 @@ pub fn is_ubuntu_core(sys: &System) -> bool {
     sys.os_release().get("ID") == Some("ubuntu-core") || sys.kernel_command_line().contains("snap_core=")
 }
 
+/// The programs that lock the account files.
+const LOCKERS: [&str; 21] = [
+    "chage",
+    "chfn",
+    "chgpasswd",
+    "chpasswd",
+    "chsh",
+    "gpasswd",
+    "groupadd",
+    "groupdel",
+    "groupmems",
+    "groupmod",
+    "grpconv",
+    "grpunconv",
+    "newusers",
+    "passwd",
+    "pwconv",
+    "pwunconv",
+    "useradd",
+    "userdel",
+    "usermod",
+    "vigr",
+    "vipw",
+];
+
 /// Removes the locks of the account files that a power failure left, with which every program that changes accounts fails:
-/// empty, or of a process that no longer exists, and older than this boot.
+/// older than this boot, and empty or of a process that does not exist or is another program, which has the number by chance.
 pub fn remove_stale_locks(sys: &System) {
     for name in ["passwd", "group", "shadow", "gshadow", "subuid", "subgid"] {
         let path = format!("/etc/{name}.lock");
         let (Ok(meta), Ok(text)) = (sys.metadata(&path), sys.read_head(&path, 32)) else { continue };
         let text = String::from_utf8_lossy(&text);
         let pid = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
-        let is_held = !pid.is_empty() && sys.exists(format!("/proc/{pid}"));
+        let is_held = !pid.is_empty()
+            && sys
+                .read_text(format!("/proc/{pid}/comm"))
+                .is_ok_and(|comm| LOCKERS.contains(&comm.trim_end()));
         if is_held || meta.mtime() as f64 >= boot_time(sys) {
             continue;
         }
@@ -295,6 +324,28 @@ pub fn incomplete_user(sys: &System, user: &NewUser) -> Option<String> {
         && user.groups.iter().all(is_member)
         && (user.system || user.no_create_home || sys.is_dir(&found.home));
     (!is_complete).then(|| found.uid.to_string())
+}
+
+/// Writes the files of /etc/skel that useradd copied to a new home directory and that a power failure left empty or with
+/// NUL bytes.
+///
+/// # Errors
+/// Fails if a file cannot be read or written.
+pub fn complete_home(sys: &System, name: &str) -> Result<()> {
+    let Some(user) = sys.user(name) else { return Ok(()) };
+    for file in sys.list(SKEL).unwrap_or_default() {
+        let (from, to) = (format!("{SKEL}/{file}"), format!("{}/{file}", user.home));
+        if !sys.is_file(&from) || !sys.is_file(&to) {
+            continue;
+        }
+        let (content, copy) = (sys.read(&from)?, sys.read(&to)?);
+        if copy != content && copy.iter().all(|byte| *byte == 0) {
+            info!(sys, "{to} is empty after an interrupted boot; copying it from {SKEL} again");
+            let owner = (Some(user.uid), Some(user.gid));
+            sys.write(&to, content, WriteOptions::mode(sys.mode(&from).unwrap_or(0o644)).owner(owner))?;
+        }
+    }
+    Ok(())
 }
 
 impl Distro {
@@ -507,7 +558,8 @@ mod tests {
     fn locks_of_an_earlier_boot_are_removed() {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);
-        sys.create_dir_all("/proc/77", 0o755).unwrap();
+        sys.write("/proc/77/comm", "useradd\n", WriteOptions::default()).unwrap();
+        sys.write("/proc/79/comm", "cron\n", WriteOptions::default()).unwrap();
         let (old, new) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1), SystemTime::now());
         for (name, text, changed, is_kept) in [
             ("passwd", "", old, false),
@@ -515,6 +567,7 @@ mod tests {
             ("shadow", "77\0", old, true),
             ("gshadow", "", new, true),
             ("subuid", "78", new, true),
+            ("subgid", "79\n", old, false),
         ] {
             let path = format!("/etc/{name}.lock");
             sys.write(&path, text, WriteOptions::default()).unwrap();
@@ -523,7 +576,29 @@ mod tests {
             remove_stale_locks(&sys);
             assert_eq!(sys.exists(&path), is_kept, "{name}");
         }
-        assert_eq!(sys.log().logged_warnings().len(), 2);
+        assert_eq!(sys.log().logged_warnings().len(), 3);
+    }
+
+    #[test]
+    fn files_of_skel_are_completed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let write = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).unwrap();
+        let own = sys.metadata("/").unwrap();
+        write("/etc/passwd", &format!("a:x:{}:{}::/home/a:\n", own.uid(), own.gid()));
+        for (name, copy, expected) in [
+            ("empty", Some(""), Some("whole")),
+            ("zeros", Some("\0\0"), Some("whole")),
+            ("changed", Some("own"), Some("own")),
+            ("removed", None, None),
+        ] {
+            write(&format!("/etc/skel/{name}"), "whole");
+            let path = format!("/home/a/{name}");
+            copy.map(|text| write(&path, text));
+            complete_home(&sys, "a").unwrap();
+            assert_eq!(sys.read_text_if_exists(&path).unwrap().as_deref(), expected, "{name}");
+        }
+        complete_home(&sys, "nobody").unwrap();
     }
 
     #[test]

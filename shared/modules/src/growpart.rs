@@ -5,7 +5,8 @@ use config::schema::{STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use system::{Command, Error, MountInfo, Result, ResultExt, System, debug, info, warning};
 
-use crate::disks::block_device::{Partition, find_block_device};
+use crate::disks::block_device::{Mapped, Partition, find_block_device};
+use crate::disks::lvm;
 use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
 use crate::{Context, Frequency, Module};
 
@@ -35,6 +36,9 @@ config::keys! {
         devices: Devices;
         /// Grow even if /etc/growroot-disabled exists.
         ignore_growroot_disabled: bool = false;
+        /// Also grow a logical volume of LVM: the partition below it, its physical volume, and the volume by the space that
+        /// these gained. Not for thin pools and volume groups of several disks.
+        lvm: bool = false;
     }
     pub struct Keys {
         /// Grow partitions to fill their disks.
@@ -73,11 +77,13 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "growpart is null; skipping");
         return Ok(());
     }
-    let Growpart { mode, devices: Devices(devices), ignore_growroot_disabled } = keys.unwrap_or(Growpart {
-        mode: Mode::Auto,
-        devices: Devices(vec!["/".to_string()]),
-        ignore_growroot_disabled: false,
-    });
+    let Growpart { mode, devices: Devices(devices), ignore_growroot_disabled, lvm } =
+        keys.unwrap_or(Growpart {
+            mode: Mode::Auto,
+            devices: Devices(vec!["/".to_string()]),
+            ignore_growroot_disabled: false,
+            lvm: false,
+        });
     match mode {
         Mode::Off => {
             debug!(sys, "growpart is off");
@@ -99,7 +105,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     let mounts = sys.mounts()?;
     for target in &devices {
-        match grow_target(sys, target, &mounts) {
+        match (Grower { context, mounts: &mounts, lvm }).grow(target) {
             Ok(Outcome::Changed { disk, number, from, to }) => {
                 info!(sys, "'{target}' resized: changed ({disk}, {number}) from {from} to {to}");
             }
@@ -112,43 +118,84 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-fn grow_target(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Outcome> {
-    let block = match find_block_device(sys, target, mounts) {
-        Ok(block) => block,
-        Err(e) => return Ok(Outcome::Skipped(e.to_string())),
-    };
-    if let Some((name, is_luks)) = block.device_mapper(sys) {
-        if !is_luks {
+struct Grower<'a> {
+    context: &'a Context<'a>,
+    mounts: &'a [MountInfo],
+    /// Whether logical volumes grow.
+    lvm: bool,
+}
+
+impl Grower<'_> {
+    /// Grows the partition of a device or a mount point, and the volumes between the two.
+    fn grow(&self, target: &str) -> Result<Outcome> {
+        let sys = self.context.sys;
+        let block = match find_block_device(sys, target, self.mounts) {
+            Ok(block) => block,
+            Err(e) => return Ok(Outcome::Skipped(e.to_string())),
+        };
+        let Some((name, kind)) = block.device_mapper(sys) else {
+            return match block.partition(sys)? {
+                Some(partition) => grow_partition(sys, &partition),
+                None => Ok(Outcome::Skipped(format!("{} is not a partition", block.path))),
+            };
+        };
+        if kind == Mapped::Other {
             return Ok(Outcome::Skipped(format!("{name} is a device-mapper device, but not encrypted")));
         }
         let devices = block.underlying_devices(sys);
         let [device] = &devices[..] else {
             return Ok(Outcome::Skipped(format!("{name} consists of {} devices", devices.len())));
         };
-        let partition = grow_target(sys, device, mounts);
-        return grow_volume(sys, &format!("/dev/mapper/{name}"), device, partition);
+        let volume = format!("/dev/mapper/{name}");
+        if kind == Mapped::Luks {
+            return grow_volume(sys, &volume, device, self.grow(device));
+        }
+        if !self.lvm {
+            if self.could_grow(device) {
+                info!(sys, "'{target}' is a logical volume on {device}; 'growpart: {{lvm: true}}' grows it");
+            }
+            return Ok(Outcome::Skipped(format!("{name} is a device-mapper device, but not encrypted")));
+        }
+        let below = self.grow(device)?;
+        let gain = match &below {
+            Outcome::Changed { from, to, .. } if sys.is_dry_run() => to - from,
+            _ => 0,
+        };
+        let size = find_block_device(sys, device, self.mounts)?.size(sys)? + gain;
+        lvm::grow(self.context, &volume, device, size)?;
+        Ok(below)
     }
-    match block.partition(sys)? {
-        Some(partition) => grow_partition(sys, &partition),
-        None => Ok(Outcome::Skipped(format!("{} is not a partition", block.path))),
+
+    /// Returns whether a device is a partition with free space behind it, or a volume on one.
+    fn could_grow(&self, device: &str) -> bool {
+        let sys = self.context.sys;
+        let Ok(block) = find_block_device(sys, device, self.mounts) else { return false };
+        match block.partition(sys) {
+            Ok(Some(partition)) => matches!(plan_partition(sys, &partition), Ok(Plan::Grow(_))),
+            Ok(None) => matches!(&block.underlying_devices(sys)[..], [device] if self.could_grow(device)),
+            Err(_) => false,
+        }
     }
 }
 
-fn grow_partition(sys: &System, partition: &Partition) -> Result<Outcome> {
-    let disk = partition.disk.as_str();
+fn plan_partition(sys: &System, partition: &Partition) -> Result<Plan> {
     let geometry = Geometry {
         sector_size: partition.sector_size,
         sector_count: partition.disk_size / partition.sector_size,
     };
-    let plan = plan_growth(geometry, partition.number, FUDGE, &mut |offset, length| {
-        sys.read_device(disk, offset, length)
-    });
-    let growth = match plan {
-        Ok(Plan::Grow(growth)) => growth,
-        Ok(Plan::NoChange { free }) => {
+    let disk = partition.disk.as_str();
+    let read = &mut |offset, length| sys.read_device(disk, offset, length);
+    plan_growth(geometry, partition.number, FUDGE, read)
+        .map_err(|why| Error::new(format!("not changing the partition table of {disk}: {why}")))
+}
+
+fn grow_partition(sys: &System, partition: &Partition) -> Result<Outcome> {
+    let disk = partition.disk.as_str();
+    let growth = match plan_partition(sys, partition)? {
+        Plan::Grow(growth) => growth,
+        Plan::NoChange { free } => {
             return Ok(Outcome::NoChange(format!("{} could only grow by {free} bytes", partition.path)));
         }
-        Err(why) => return Err(Error::new(format!("not changing the partition table of {disk}: {why}"))),
     };
     check_matches_kernel(&growth, partition)?;
     let pieces: Vec<_> = growth.patches.iter().map(|p| (p.offset, p.bytes.as_slice())).collect();

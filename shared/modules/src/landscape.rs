@@ -99,10 +99,31 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     debug!(sys, "registering with Landscape");
     let mut command = Command::new(["landscape-config", "--silent"]);
+    let mut import = String::new();
     for (name, value) in settings {
-        command = command.arg(format!("--{}", name.replace('_', "-"))).secret("", &value);
+        if is_secret(&name, &value) && is_literal(&value) {
+            import.push_str(&format!("{name} = {value}\n"));
+        } else {
+            command = command.arg(format!("--{}", name.replace('_', "-"))).secret("", &value);
+        }
+    }
+    if !import.is_empty() {
+        command = command.arg("--import").arg("/dev/stdin").stdin_file(format!("[client]\n{import}"));
     }
     sys.run(&command).map(drop)
+}
+
+/// Returns whether a setting is no argument of landscape-config, because all users can read these.
+fn is_secret(name: &str, value: &str) -> bool {
+    name == "registration_key" || (name.ends_with("_proxy") && value.contains('@'))
+}
+
+/// Returns whether a file of landscape-config can have a value, which it writes to its own file in the same syntax.
+fn is_literal(value: &str) -> bool {
+    value.trim() == value
+        && !value.is_empty()
+        && !value.contains(['#', '%', '"', '\''])
+        && !value.contains(char::is_control)
 }
 
 /// Returns the settings in the section `[client]` of the client's file.
@@ -126,6 +147,37 @@ fn client_settings(text: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::sandbox::Sandbox;
+
+    #[test]
+    fn secrets_are_no_arguments() {
+        for (client, call) in [
+            ("registration_key: k", "--import /dev/stdin\n< [client]\n< registration_key = k\n"),
+            (
+                "https_proxy: 'http://u:p@h'",
+                "--import /dev/stdin\n< [client]\n< https_proxy = http://u:p@h\n",
+            ),
+            ("https_proxy: http://h", "--https-proxy http://h "),
+            // Not literal in a file.
+            ("registration_key: 'k#1'", "--registration-key k#1 "),
+        ] {
+            let sandbox = Sandbox::on(
+                "ubuntu",
+                &format!("landscape: {{client: {{account_name: a, computer_title: c, {client}}}}}"),
+            );
+            for program in ["apt-get", "apt-cache"] {
+                sandbox.stub(program, "echo landscape-client");
+            }
+            sandbox.stub("landscape-config", "case $* in *is-registered) exit 5;; esac");
+            sandbox.run(&MODULE).unwrap();
+            let calls = sandbox.calls();
+            let last = calls.lines().rfind(|line| line.starts_with("landscape-config")).unwrap();
+            let arguments = "landscape-config --silent --account-name a --computer-title c ";
+            let (_, rest) = calls.split_once(last).unwrap();
+            assert!(last.starts_with(arguments) && (last.to_string() + rest).contains(call), "{calls}");
+        }
+    }
+
     #[test]
     fn section_of_the_client_is_read() {
         let text = "x = 0\n[client]\nurl = https://l.example/m\n# x = y\ntags=\"a,b\"\n[other]\nz = 1\n";

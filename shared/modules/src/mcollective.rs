@@ -31,8 +31,7 @@ config::keys! {
 struct Conf {
     public: Option<String>,
     private: Option<String>,
-    /// Section, key and value.
-    settings: Vec<(Option<String>, String, String)>,
+    settings: Vec<config_obj::Setting>,
 }
 
 impl FromNode for Conf {
@@ -106,10 +105,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 changed |= is_changed(sys.write(path, text, WriteOptions::mode(mode))?);
             }
         }
-        let text =
-            conf.settings.iter().fold(before.clone().unwrap_or_default(), |text, (section, key, value)| {
-                config_obj::set(&text, section.as_deref(), key, value)
-            });
+        let text = config_obj::set(before.as_deref().unwrap_or_default(), &conf.settings);
         // An unchanged file must not replace the copy of the original one.
         if before.as_ref() != Some(&text) {
             if let Some(before) = before {

@@ -5,7 +5,7 @@ use config::schema::DefaultValue::Bool;
 use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
 use config::{FromNode, Node, Reader, join_key};
 use serde_json::{Value, json};
-use system::{Command, Error, Result, WriteOptions, debug, error, warning};
+use system::{Command, Error, Result, debug, error, warning};
 
 use crate::packages::package_sources;
 use crate::values::text_values::Hidden;
@@ -249,13 +249,10 @@ fn attach(context: &Context<'_>, pro: &Pro) -> Result<()> {
     }
     let options: &[&str] = if pro.enable.is_empty() { &[] } else { &["--no-auto-enable"] };
     // Not an argument, which all users can read.
-    let file = context.layout.run("pro-attach.yaml");
-    sys.write(&file, json!({"token": token}).to_string(), WriteOptions::secret())?;
-    let words = [&["pro", "attach"], options, &["--attach-config", &file]].concat();
+    let words = [&["pro", "attach"], options, &["--attach-config", "/dev/stdin"]].concat();
     // 2: already attached.
-    let attached = sys.run(&Command::new(words).timeout(TIMEOUT).accept(&[0, 2]));
-    sys.remove(&file)?;
-    attached?;
+    let command = Command::new(words).stdin_file(format!("{}\n", json!({"token": token})));
+    sys.run(&command.timeout(TIMEOUT).accept(&[0, 2]))?;
     if pro.enable.is_empty() { Ok(()) } else { enable(context, &pro.enable) }
 }
 
@@ -304,7 +301,7 @@ mod tests {
         sandbox
     }
 
-    const ATTACH: &str = "pro attach --attach-config /run/cloud-init/pro-attach.yaml\n< {\"token\":\"C1\"}\n";
+    const ATTACH: &str = "pro attach --attach-config /dev/stdin\n< {\"token\":\"C1\"}\n";
     const SHOULD: &str = "pro api u.pro.attach.auto.should_auto_attach.v1\n";
 
     #[test]
@@ -317,11 +314,9 @@ mod tests {
             ),
             ("{features: {}}", SHOULD.to_string()),
         ] {
-            let attach = "attach*) read -r line <$3; echo \"< $line\" >>/calls ;;";
-            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, attach));
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, ""));
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.calls(), calls, "{config}");
-            assert!(!sandbox.sys.exists("/run/cloud-init/pro-attach.yaml"));
         }
     }
 

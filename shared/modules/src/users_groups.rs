@@ -1,9 +1,9 @@
 //! users_groups: creates groups, then users, with their passwords, rules and keys.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::{Node, Value};
-use distro::NewUser;
+use distro::{NewUser, UserRules};
 use system::{Command, Error, Result, System, WriteOptions, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
@@ -42,6 +42,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         interrupted: BTreeSet::new(),
         is_ubuntu_core: distro::is_ubuntu_core(context.sys),
         to_lock: Vec::new(),
+        doas: Vec::new(),
+        sudo: Vec::new(),
+        config_keys: context.sys.is_dry_run().then(|| ConfigKeys::of(context.config)),
     };
     if let Err(e) = creator.record_new(&accounts.users) {
         warning!(context.sys, "{e}");
@@ -64,28 +67,57 @@ fn run(context: &Context<'_>) -> Result<()> {
         let result = creator.create(user);
         failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
     }
+    if accounts.users.len() > 1 {
+        context.sys.set_cause_key("users");
+    }
+    let doas = context.distro.write_doas_rules(context.sys, std::mem::take(&mut creator.doas));
+    let sudo = context.distro.write_sudo_rules(context.sys, &creator.sudo);
+    failed.extend([doas, sudo].into_iter().filter_map(Result::err).inspect(|e| warning!(context.sys, "{e}")));
     failed.extend(creator.lock_new_users());
     last_failure(failed)
 }
 
-/// Returns the key that requests a user: the first item that names it, or the list itself if no item does.
-fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
-    let is_named = |other: &str| other == name || (is_default && other == "default");
-    let names = |item: &Node| match &item.value {
-        Value::Map(map) => map.get("name").map_or(is_default, |n| n.as_str().is_some_and(is_named)),
-        Value::Seq(names) => names.iter().filter_map(Node::as_str).any(is_named),
-        _ => item.scalar_text().is_some_and(|text| text.split(',').any(|name| is_named(name.trim()))),
-    };
-    match config.get("users").map(|users| &users.value) {
-        Some(Value::Seq(items)) => match items.iter().position(names) {
-            Some(i) => format!("users[{i}]"),
-            None if is_default && config.get("user").is_some() => "user".into(),
-            None => "users".into(),
-        },
-        Some(Value::Map(map)) if map.get(name).is_some() => format!("users.{name}"),
-        Some(_) => "users".into(),
-        None if config.get("user").is_some() => "user".into(),
-        None => String::new(),
+/// The keys of a configuration that request users.
+struct ConfigKeys<'a> {
+    config: &'a Node,
+    /// The first item of the list `users` that names each user.
+    items: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> ConfigKeys<'a> {
+    fn of(config: &'a Node) -> Self {
+        let mut items = BTreeMap::new();
+        let list = config.get("users").and_then(Node::as_seq).unwrap_or_default();
+        for (i, item) in list.iter().enumerate() {
+            let names: Vec<&str> = match &item.value {
+                // A map without a name is about the default user.
+                Value::Map(map) => {
+                    vec![map.get("name").map_or("default", |n| n.as_str().unwrap_or_default())]
+                }
+                Value::Seq(names) => names.iter().filter_map(Node::as_str).collect(),
+                _ => item.as_str().into_iter().flat_map(|text| text.split(',')).map(str::trim).collect(),
+            };
+            names.into_iter().for_each(|name| _ = items.entry(name).or_insert(i));
+        }
+        ConfigKeys { config, items }
+    }
+
+    /// Returns the key that requests a user: the first item that names it, or the list itself if no item does.
+    fn key_of(&self, name: &str, is_default: bool) -> String {
+        let index = |name: &str| self.items.get(name).copied();
+        match self.config.get("users").map(|users| &users.value) {
+            Some(Value::Seq(_)) => {
+                match index(name).into_iter().chain(is_default.then(|| index("default")).flatten()).min() {
+                    Some(i) => format!("users[{i}]"),
+                    None if is_default && self.config.get("user").is_some() => "user".into(),
+                    None => "users".into(),
+                }
+            }
+            Some(Value::Map(map)) if map.get(name).is_some() => format!("users.{name}"),
+            Some(_) => "users".into(),
+            None if self.config.get("user").is_some() => "user".into(),
+            None => String::new(),
+        }
     }
 }
 
@@ -115,14 +147,17 @@ struct UserCreator<'a> {
     is_ubuntu_core: bool,
     /// New users whose password is to be locked as useradd has left it.
     to_lock: Vec<&'a User>,
+    /// The rules of the created users. Their files are written once.
+    doas: Vec<UserRules>,
+    sudo: Vec<UserRules>,
+    /// Only a dry run shows the cause of its effects.
+    config_keys: Option<ConfigKeys<'a>>,
 }
 
 impl<'a> UserCreator<'a> {
     fn set_cause(&self, user: &User) {
-        let Context { sys, config, .. } = self.context;
-        // Only a dry run shows the cause, and finding the key takes a search.
-        if sys.is_dry_run() {
-            sys.set_cause_key(config_key_of(&user.name, user.is_default, config));
+        if let Some(keys) = &self.config_keys {
+            self.context.sys.set_cause_key(keys.key_of(&user.name, user.is_default));
         }
     }
 
@@ -195,14 +230,18 @@ impl<'a> UserCreator<'a> {
             info!(sys, "user {name} already exists; not created");
             new = self.interrupted.contains(name) && context.distro.has_blank_password(sys, name);
         }
+        if self.interrupted.contains(name)
+            && let Err(e) = distro::complete_home(sys, name)
+        {
+            warning!(sys, "user {name}: {e}");
+        }
         // The keys are installed even if password or rules fail: the owner needs them to log in and repair these.
         let mut failed: Vec<Error> = self.set_password(user, new).err().into_iter().collect();
-        if !keys.doas.is_empty() {
-            let rules: Vec<String> = keys.doas.iter().map(|l| l.0.clone()).collect();
-            failed.extend(context.distro.write_doas_rules(sys, name, &rules).err());
-        }
-        if !keys.sudo.0.is_empty() {
-            failed.extend(context.distro.write_sudo_rules(sys, name, &keys.sudo.0).err());
+        for (rules, file) in [
+            (keys.doas.iter().map(|line| line.0.clone()).collect(), &mut self.doas),
+            (keys.sudo.0.clone(), &mut self.sudo),
+        ] {
+            file.extend(Some((name.to_string(), rules)).filter(|(_, rules)| !rules.is_empty()));
         }
         if let Some(list) = &keys.ssh_authorized_keys {
             // An empty list must not create the home directory of an account without one.
@@ -354,7 +393,7 @@ mod tests {
             ("{}", "debian", true, ""),
         ] {
             let config = config::yaml::parse("t", text).unwrap().root;
-            assert_eq!(config_key_of(name, is_default, &config), key, "{text}");
+            assert_eq!(ConfigKeys::of(&config).key_of(name, is_default), key, "{text}");
         }
     }
 }

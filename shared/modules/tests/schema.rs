@@ -9,6 +9,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("timeouts:", "a key of our own"),
     ("tpm2_measure_pcr:", "a key of our own"),
     ("error_on_user_data_failure:", "a key of our own"),
+    ("growpart: {lvm: ", "a key of our own"),
     (
         "chef: {server_url: u, validation_name: n, exec_arguments: ",
         "a key that upstream's module reads, but its schema rejects",

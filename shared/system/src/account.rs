@@ -66,9 +66,29 @@ pub fn parse_group(text: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The lines of files of accounts by path and name, because there may be thousands of users: each file with the metadata
-/// by which a changed one is recognized.
-pub(crate) type AccountFiles = BTreeMap<String, (Option<[i128; 5]>, BTreeMap<String, String>)>;
+/// The files of accounts by path, because there may be thousands of users.
+pub(crate) type AccountFiles = BTreeMap<String, AccountFile>;
+
+#[derive(Debug, Default)]
+pub(crate) struct AccountFile {
+    /// The metadata by which a changed file is recognized.
+    stamp: Option<[i128; 5]>,
+    /// The first line of each name.
+    pub(crate) lines: BTreeMap<String, String>,
+    /// The first name of each number in the third field.
+    names: BTreeMap<u32, String>,
+}
+
+impl AccountFile {
+    pub(crate) fn add(&mut self, line: &str) {
+        let mut fields = line.split(':');
+        let (Some(name), Some(_)) = (fields.next(), fields.next()) else { return };
+        if let Some(id) = fields.next().and_then(|id| id.parse().ok()) {
+            self.names.entry(id).or_insert_with(|| name.into());
+        }
+        self.lines.entry(name.into()).or_insert_with(|| line.into());
+    }
+}
 
 impl System {
     /// Returns whether this process runs as root.
@@ -99,18 +119,40 @@ impl System {
     /// Returns the first line whose field before the first colon is `name`, of a file such as passwd(5) or shadow(5);
     /// `None` also if the file cannot be read. The file is read again only if it has changed.
     pub fn account_line(&self, path: &str, name: &str) -> Option<String> {
+        self.account_file(path, |file| file.lines.get(name).cloned())?
+    }
+
+    /// Returns the name of the first line with a number in its third field, of passwd(5) or group(5).
+    pub fn account_name(&self, path: &str, id: u32) -> Option<String> {
+        self.account_file(path, |file| file.names.get(&id).cloned())?
+    }
+
+    /// Passes the current content of a file of accounts to a function; `None` if the file cannot be read.
+    pub(crate) fn account_file<T>(&self, path: &str, work: impl FnOnce(&AccountFile) -> T) -> Option<T> {
+        let stamp = self.account_stamp(path);
+        let mut files = self.account_files.borrow_mut();
+        let file = files.entry(path.to_string()).or_default();
+        if stamp.is_none() || file.stamp != stamp {
+            *file = AccountFile { stamp, ..AccountFile::default() };
+            let text = self.read_text(path).inspect_err(|_| file.stamp = None).ok()?;
+            text.lines().for_each(|line| file.add(line));
+        }
+        Some(work(file))
+    }
+
+    /// Adds a line that this process appended to a file of accounts after it was read.
+    pub(crate) fn add_account_line(&self, path: &str, line: &str) {
+        let stamp = self.account_stamp(path);
+        if let Some(file) = self.account_files.borrow_mut().get_mut(path) {
+            file.add(line);
+            file.stamp = stamp;
+        }
+    }
+
+    fn account_stamp(&self, path: &str) -> Option<[i128; 5]> {
         let meta = self.metadata(path).ok()?;
         let (changed, nanoseconds) = (meta.ctime().into(), meta.ctime_nsec().into());
-        let stamp = [meta.dev().into(), meta.ino().into(), meta.size().into(), changed, nanoseconds];
-        let mut files = self.account_files.borrow_mut();
-        let (known, lines) = files.entry(path.to_string()).or_default();
-        if *known != Some(stamp) {
-            let text = self.read_text(path).ok()?;
-            let named = text.lines().rev().filter_map(|line| Some((line.split_once(':')?.0, line)));
-            *lines = named.map(|(name, line)| (name.to_string(), line.to_string())).collect();
-            *known = Some(stamp);
-        }
-        lines.get(name).cloned()
+        Some([meta.dev().into(), meta.ino().into(), meta.size().into(), changed, nanoseconds])
     }
 
     /// Returns the numbers of `user:group` in the syntax of chown(1). Empty, `-1` and `none` stand for an unchanged half.

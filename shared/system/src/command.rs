@@ -82,6 +82,7 @@ pub struct Command {
     pub(crate) program: Option<String>,
     pub(crate) kill_on_exit: bool,
     pub(crate) inherit_stdin: bool,
+    pub(crate) stdin_is_file: bool,
 }
 
 /// The exit code of a program, and its output if that was captured: at most 16 MiB of each stream.
@@ -123,6 +124,7 @@ impl Command {
             program: None,
             kill_on_exit: false,
             inherit_stdin: false,
+            stdin_is_file: false,
         }
     }
 
@@ -178,6 +180,13 @@ impl Command {
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
         self.stdin = bytes.into();
         self
+    }
+
+    /// Sets the bytes of the regular file that the program gets as standard input, and can open as `/dev/stdin`: for a
+    /// secret that the program reads from no pipe. The file has no name that an interrupted stage could leave.
+    pub fn stdin_file(mut self, bytes: impl Into<Vec<u8>>) -> Command {
+        self.stdin_is_file = true;
+        self.stdin(bytes)
     }
 
     /// Gives the program the standard input of this process. If that is a terminal, only a program in this process's group

@@ -58,9 +58,8 @@ impl System {
 
     /// Returns `user:group` for messages. A simulated user has a group of the same number.
     pub(crate) fn format_owner(&self, (uid, gid): (Option<u32>, Option<u32>)) -> String {
-        let users = self.users();
-        let user = |id: u32| users.iter().find(|user| user.uid == id).map(|user| user.name.clone());
-        let group = |id: u32| self.groups().into_iter().find(|group| group.gid == id).map(|group| group.name);
+        let user = |id: u32| self.account_name("/etc/passwd", id);
+        let group = |id: u32| self.account_name("/etc/group", id);
         let user_name = uid.map(|id| user(id).unwrap_or_else(|| id.to_string())).unwrap_or_default();
         let group_name = gid.map(|id| group(id).or_else(|| user(id)).unwrap_or_else(|| id.to_string()));
         format!("{user_name}:{}", group_name.unwrap_or_default())
@@ -84,7 +83,7 @@ impl System {
 
     fn simulate_account(&self, path: &str, line: impl Fn(u64) -> String) {
         // Unused, distinct numbers; the real ones are chosen by the program.
-        let lines = |path| self.read_text(path).map_or(0, |text| text.lines().count());
+        let lines = |path| self.account_file(path, |file| file.lines.len()).unwrap_or_default();
         let others = lines("/etc/passwd") + lines("/etc/group");
         let line = line(u64::from(u32::MAX) - 2 - others as u64);
         let add = |place: PathBuf| {
@@ -92,7 +91,9 @@ impl System {
             std::fs::OpenOptions::new().append(true).open(place)?.write_all(line.as_bytes())
         };
         // On failure later steps report a missing user.
-        let _ = self.root().copy_up(Path::new(path)).and_then(add);
+        if self.root().copy_up(Path::new(path)).and_then(add).is_ok() {
+            self.add_account_line(path, line.trim_end());
+        }
     }
 }
 

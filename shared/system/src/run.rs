@@ -1,6 +1,7 @@
 //! Running programs: with a time limit, bounded output, and log lines without secrets.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -179,10 +180,11 @@ impl System {
         let mut arguments = command.arguments();
         arguments.next().map(|name| run.arg0(name));
         run.args(arguments)
-            .stdin(match (command.inherit_stdin, command.stdin.is_empty()) {
-                (true, _) => Stdio::inherit(),
-                (false, true) => Stdio::null(),
-                (false, false) => Stdio::piped(),
+            .stdin(match command {
+                Command { inherit_stdin: true, .. } => Stdio::inherit(),
+                Command { stdin_is_file: true, .. } => unnamed_file(&command.stdin)?.into(),
+                _ if command.stdin.is_empty() => Stdio::null(),
+                _ => Stdio::piped(),
             })
             .stdout(output()?)
             .stderr(output()?);
@@ -202,6 +204,14 @@ impl System {
         }
         spawn_written(&mut run)
     }
+}
+
+/// Returns a file in memory with this content.
+fn unnamed_file(content: &[u8]) -> std::io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// Starts a program. A script that was written a moment ago may still be open in a process that another one forked and that has

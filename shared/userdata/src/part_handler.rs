@@ -3,6 +3,7 @@
 //! program is called as `PROGRAM list_types` and `PROGRAM handle_part TYPE FILENAME` with the payload on standard
 //! input. Both are called with `__begin__`, each part and `__end__`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -52,6 +53,8 @@ struct PartHandler {
 #[derive(Debug, Default)]
 pub struct PartHandlers {
     found: Vec<PartHandler>,
+    /// The index of the handler of each type: the one that was loaded last.
+    of_type: BTreeMap<String, usize>,
     /// The number of the next handler's file.
     number: usize,
     /// Whether a handler was loaded in a dry run, which cannot ask it for its types.
@@ -102,8 +105,7 @@ impl PartHandlers {
         Ok(())
     }
 
-    /// Loads a handler: Python if its file name ends in `.py`, else a program. Of two handlers of a type, the later one
-    /// is called.
+    /// Loads a handler: Python if its file name ends in `.py`, else a program.
     fn load(&mut self, sys: &System, dirs: &Dirs, path: String, context: HandlerContext<'_>) -> Result<()> {
         if self.found.len() >= MAX_HANDLERS {
             return Err(Error::new(format!("more than {MAX_HANDLERS} part handlers")));
@@ -161,13 +163,16 @@ impl PartHandlers {
                 None => handler.run_part(sys, "__begin__", "", Vec::new(), &Value::Null, context)?,
             }
         }
+        for kind in std::mem::take(&mut handler.types) {
+            self.of_type.insert(kind, self.found.len());
+        }
         self.found.push(handler);
         Ok(())
     }
 
     /// Returns whether a custom handler handles parts of this type.
     pub fn handles(&self, kind: &str) -> bool {
-        self.found.iter().any(|handler| handler.handles(kind))
+        self.of_type.contains_key(kind)
     }
 
     /// Passes a part to the handler of its type: the one that was loaded last, which also replaces a built-in handler.
@@ -184,7 +189,7 @@ impl PartHandlers {
         context: HandlerContext<'_>,
     ) -> Option<Result<()>> {
         let kind = part.content_type.as_str();
-        let handler = self.found.iter_mut().rev().find(|handler| handler.handles(kind))?;
+        let handler = self.found.get_mut(*self.of_type.get(kind)?)?;
         if !handler.due {
             return Some(Ok(()));
         }
@@ -204,13 +209,10 @@ impl PartHandlers {
     /// Ends the source: calls the handlers with `__end__` and returns their failures.
     pub fn finish(&mut self, sys: &System, context: HandlerContext<'_>) -> Vec<Error> {
         let mut failed = Vec::new();
-        for at in 0..self.found.len() {
-            let (handler, later) = match self.found.get_mut(at..).and_then(<[PartHandler]>::split_first_mut) {
-                Some((handler, later)) if handler.due => (handler, later),
-                _ => continue,
-            };
-            // A handler whose types have all been replaced by later handlers is not called with `__end__`.
-            let is_left = handler.types.iter().any(|kind| !later.iter().any(|other| other.handles(kind)));
+        // A handler whose types have all been replaced by later handlers is not called with `__end__`.
+        let left: BTreeSet<usize> = self.of_type.values().copied().collect();
+        for (at, handler) in self.found.iter_mut().enumerate().filter(|(_, handler)| handler.due) {
+            let is_left = left.contains(&at);
             let done = match handler.python {
                 Some(_) => {
                     if is_left {
@@ -239,10 +241,6 @@ impl PartHandlers {
 }
 
 impl PartHandler {
-    fn handles(&self, kind: &str) -> bool {
-        self.types.iter().any(|own| own == kind)
-    }
-
     fn python_command(&self, task: &str, context: HandlerContext<'_>) -> Command {
         let python = self.python.as_deref().unwrap_or("python3");
         let [of_instance, of_machine] = &self.folders;

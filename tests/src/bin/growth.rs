@@ -63,6 +63,7 @@ const MODULES: &[Items] = &[
         format!("- {{name: u{i}, passwd: x, ssh_authorized_keys: [ssh-rsa {}]}}", key(i))
     }),
     ("users_groups", 100, "users:\n", |i| format!("- {{name: new{i}, groups: [g{i}], sudo: ALL}}")),
+    ("users_groups", 100, "users:\n", |i| format!("- {{name: u{i}, sudo: ALL, doas: [permit u{i}]}}")),
     ("users_groups", 200, "groups:\n", |i| format!("  g{i}: [u{i}]")),
     ("users_groups", 200, "groups:\n  big:\n", |i| format!("  - u{i}")),
     ("set_passwords", 100, "chpasswd:\n  users:\n", |i| {
@@ -95,14 +96,26 @@ const MODULES: &[Items] = &[
     }),
 ];
 
+/// The same in a dry run, on a machine with programs.
+const PLANNED: &[Items] = &[
+    ("users_groups", 100, "users:\n", |i| {
+        format!("- {{name: new{i}, groups: [h{i}], sudo: ALL, ssh_authorized_keys: [ssh-rsa {}]}}", key(i))
+    }),
+    ("mcollective", 200, "mcollective:\n  conf:\n", |i| format!("    k{i}: v\n    s{i}: {{k: v}}")),
+];
+
 fn main() {
     let of_modules = std::env::args().any(|argument| argument == "modules");
     for (name, size, work) in CASES.iter().filter(|_| !of_modules) {
         process_sizes(name, *size, work);
     }
-    for &(module, size, head, item) in MODULES.iter().filter(|_| of_modules) {
-        let name = format!("{module}: {}", item(1).replace('\n', " "));
-        process_sizes(&name, size, &|n| configure(module, head.to_string() + &lines(n, item), n));
+    for (items, is_planned) in [(MODULES, false), (PLANNED, true)] {
+        for &(module, size, head, item) in items.iter().filter(|_| of_modules) {
+            let name = format!("{module}: {}", item(1).replace('\n', " "));
+            process_sizes(&name, size, &|n| {
+                configure(module, head.to_string() + &lines(n, item), n, is_planned);
+            });
+        }
     }
     // A call ends where the next one begins.
     measured(&|_| (), 0);
@@ -116,10 +129,11 @@ fn process_sizes(name: &str, size: usize, work: &dyn Fn(usize)) {
 }
 
 /// Checks a cloud-config, and runs the module that applies it on a machine with as many users, groups and the like. It
-/// has no programs.
-fn configure(module: &str, text: String, count: usize) {
+/// has programs only in a dry run.
+fn configure(module: &str, text: String, count: usize, is_planned: bool) {
     let top = scratch::TempDir::new();
-    let sys = system::System::new(&top);
+    let root = top.join("root");
+    let mut sys = system::System::new(&root);
     let write = |path: &str, text: String| sys.write(path, text, system::WriteOptions::default()).unwrap();
     let names: String = (0..count).map(|i| format!("u{i},")).collect();
     write("/etc/passwd", lines(count, |i| format!("u{i}:x:{i}:{i}::/home/u{i}:/bin/sh")));
@@ -127,6 +141,14 @@ fn configure(module: &str, text: String, count: usize) {
     write("/etc/group", format!("big:x:0:{names}\n{}", lines(count, |i| format!("g{i}:x:{i}:"))));
     write("/etc/fstab", lines(count, |i| format!("LABEL=x{i} /m{i} ext4 comment=cloudconfig 0 0")));
     write("/home/u1/.ssh/authorized_keys", lines(count, |i| format!("ssh-rsa {}", key(i))));
+    if is_planned {
+        for program in ["useradd", "groupadd", "apt-get", "apt-cache"] {
+            sys.write(format!("/usr/sbin/{program}"), "", system::WriteOptions::mode(0o755)).unwrap();
+        }
+        let overlay = top.join("overlay");
+        std::fs::create_dir(&overlay).unwrap();
+        sys = system::System::dry_run(&root, &overlay);
+    }
     let config = yaml::parse("config", &text).unwrap().root;
     modules::schema::check_cloud_config(&config, &|_| None);
     let context = modules::Context {

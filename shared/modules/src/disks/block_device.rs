@@ -11,6 +11,14 @@ pub struct BlockDevice {
     pub sysfs: String,
 }
 
+/// What a device of the device-mapper is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mapped {
+    Luks,
+    Lvm,
+    Other,
+}
+
 /// A partition of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
@@ -113,11 +121,13 @@ impl BlockDevice {
         }))
     }
 
-    /// Returns the device-mapper's name and whether it maps LUKS; `None` for other devices.
-    pub fn device_mapper(&self, sys: &System) -> Option<(String, bool)> {
+    /// Returns the device-mapper's name and the kind of its target; `None` for other devices.
+    pub fn device_mapper(&self, sys: &System) -> Option<(String, Mapped)> {
         let name = sys.read_text(format!("{}/dm/name", self.sysfs)).ok()?;
         let id = sys.read_text(format!("{}/dm/uuid", self.sysfs)).unwrap_or_default();
-        Some((name.trim().to_string(), id.starts_with("CRYPT-LUKS")))
+        let kinds = [("CRYPT-LUKS", Mapped::Luks), ("LVM-", Mapped::Lvm)];
+        let kind = kinds.into_iter().find(|(prefix, _)| id.starts_with(prefix));
+        Some((name.trim().to_string(), kind.map_or(Mapped::Other, |(_, kind)| kind)))
     }
 
     /// Returns the devices that this one is composed of.
@@ -129,16 +139,16 @@ impl BlockDevice {
 
 #[cfg(test)]
 mod tests {
-    use super::BlockDevice;
+    use super::{BlockDevice, Mapped};
     use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn encrypted_and_logical_volumes_are_distinguished() {
         let sandbox = Sandbox::new("{}");
         for (number, uuid, expected) in [
-            (0, Some("CRYPT-LUKS2-0123-root\n"), Some(("root".to_string(), true))),
-            (1, Some("LVM-0123\n"), Some(("root".into(), false))),
-            (2, Some("CRYPT-PLAIN-swap\n"), Some(("root".into(), false))),
+            (0, Some("CRYPT-LUKS2-0123-root\n"), Some(("root".to_string(), Mapped::Luks))),
+            (1, Some("LVM-0123\n"), Some(("root".into(), Mapped::Lvm))),
+            (2, Some("CRYPT-PLAIN-swap\n"), Some(("root".into(), Mapped::Other))),
             (3, None, None),
         ] {
             let sysfs = format!("/sys/devices/virtual/block/dm-{number}");

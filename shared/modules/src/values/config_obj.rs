@@ -1,5 +1,7 @@
 //! Files in the format of Python's ConfigObj: `key = value` lines in sections, with quotes where a value needs them.
 
+use std::collections::BTreeMap;
+
 /// Characters that need quotes at either end of a value.
 const NEED_QUOTES: &[char] = &[' ', '\r', '\n', '\u{b}', '\t', '\'', '"'];
 
@@ -24,33 +26,68 @@ pub fn line(key: &str, value: &str) -> String {
     format!("{} = {}", quote(key), quote(value))
 }
 
-/// Sets a key in a section of a string, or before the first section, and keeps all other lines.
-pub fn set(text: &str, section: Option<&str>, key: &str, value: &str) -> String {
-    let mut lines: Vec<String> = text.lines().map(Into::into).collect();
-    let is_heading = |line: &String| line.trim_start().starts_with('[');
-    let start = match section {
-        None => 0,
-        Some(name) => {
-            let found = lines.iter().position(|l| heading(l) == Some(name));
-            found.unwrap_or_else(|| {
-                lines.push(format!("[{}]", quote(name)));
-                lines.len() - 1
-            }) + 1
-        }
-    };
-    let end = lines[start..].iter().position(is_heading).map_or(lines.len(), |count| start + count);
-    match lines[start..end].iter().position(|l| key_of(l) == Some(key)) {
-        Some(at) => lines[start + at] = line(key, value),
-        None => {
-            // After the last key of the section: blank lines and comments below it belong to the next heading.
-            let last = lines[start..end].iter().rposition(|l| key_of(l).is_some());
-            lines.insert(
-                last.map_or(if section.is_some() { start } else { end }, |at| start + at + 1),
-                line(key, value),
-            );
+/// A section, its key and the value.
+pub type Setting = (Option<String>, String, String);
+
+/// Sets keys in their sections of a text, or before the first section, and keeps all other lines.
+pub fn set(text: &str, settings: &[Setting]) -> String {
+    let mut sections = vec![Section::default()];
+    let mut named: BTreeMap<String, usize> = BTreeMap::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with('[') {
+            let name = heading(line).map(Into::into);
+            named.extend(name.filter(|name| !named.contains_key(name)).map(|name| (name, sections.len())));
+            sections.push(Section { heading: Some(line.into()), ..Section::default() });
+        } else if let Some(section) = sections.last_mut() {
+            section.read(line);
         }
     }
-    lines.join("\n") + "\n"
+    for (name, key, value) in settings {
+        let at = name.as_ref().map_or(0, |name| {
+            *named.entry(name.clone()).or_insert_with(|| {
+                sections.push(Section { heading: Some(format!("[{}]", quote(name))), ..Section::default() });
+                sections.len() - 1
+            })
+        });
+        if let Some(section) = sections.get_mut(at) {
+            section.set(key, line(key, value));
+        }
+    }
+    let lines = sections.into_iter().flat_map(|s| s.heading.into_iter().chain(s.lines).chain(s.rest));
+    lines.map(|line| line + "\n").collect()
+}
+
+#[derive(Default)]
+struct Section {
+    heading: Option<String>,
+    /// The lines until the last key.
+    lines: Vec<String>,
+    /// Blank lines and comments after the last key, which belong to the next heading.
+    rest: Vec<String>,
+    /// The index of the first line of each key.
+    keys: BTreeMap<String, usize>,
+}
+
+impl Section {
+    fn read(&mut self, line: &str) {
+        let Some(key) = key_of(line) else { return self.rest.push(line.into()) };
+        self.lines.append(&mut self.rest);
+        self.keys.entry(key.into()).or_insert(self.lines.len());
+        self.lines.push(line.into());
+    }
+
+    fn set(&mut self, key: &str, line: String) {
+        if self.heading.is_none() && self.keys.is_empty() {
+            self.lines.append(&mut self.rest);
+        }
+        match self.keys.get(key).and_then(|at| self.lines.get_mut(*at)) {
+            Some(old) => *old = line,
+            None => {
+                self.keys.insert(key.into(), self.lines.len());
+                self.lines.push(line);
+            }
+        }
+    }
 }
 
 fn unquoted(text: &str) -> &str {
@@ -104,9 +141,16 @@ mod tests {
             (Some("sec"), "b", "", format!("{text}b = \"\"\n")),
             (Some("other"), "b", "3", format!("{text}[other]\nb = 3\n")),
         ] {
-            assert_eq!(set(text, section, key, value), written, "{section:?} {key}");
+            let setting = (section.map(Into::into), key.into(), value.into());
+            assert_eq!(set(text, &[setting]), written, "{section:?} {key}");
         }
-        assert_eq!(set("", None, "a", "b"), "a = b\n");
-        assert_eq!(set("[s]\n", None, "a", "b"), "a = b\n[s]\n");
+        let setting =
+            |section: Option<&str>, value: &str| (section.map(Into::into), "a".into(), value.into());
+        assert_eq!(set("", &[setting(None, "b")]), "a = b\n");
+        assert_eq!(set("[s]\n", &[setting(None, "b")]), "a = b\n[s]\n");
+        assert_eq!(
+            set("[s]\n# c\n", &[setting(Some("s"), "1"), setting(Some("s"), "2")]),
+            "[s]\na = 2\n# c\n"
+        );
     }
 }

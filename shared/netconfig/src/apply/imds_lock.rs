@@ -60,9 +60,10 @@ pub(super) fn keep(sys: &System, request: &ApplyRequest<'_>) {
 
 /// Returns networkd's files of NICs. Links that networkd creates have a `.netdev` file too; systemd-imds omits them.
 fn networkd_units(files: &[String]) -> Vec<String> {
+    let all: BTreeSet<&str> = files.iter().map(String::as_str).collect();
     let is_nic = |file: &&String| {
         let name = file.strip_suffix(".network").filter(|name| name.starts_with("10-cloud-init-"));
-        name.is_some_and(|name| !files.contains(&format!("{name}.netdev")))
+        name.is_some_and(|name| !all.contains(&*format!("{name}.netdev")))
     };
     files.iter().filter(is_nic).cloned().collect()
 }

@@ -115,14 +115,7 @@ impl PlanView<'_> {
     /// Returns the name of a user or group id in passwd(5) or group(5). A user that the plan creates has a group of the
     /// same number.
     fn name_of(&self, file: &str, id: u64) -> String {
-        let named = |file: &str| {
-            let text = self.planned.read_text(file).ok()?;
-            text.lines().find_map(|line| {
-                let mut fields = line.split(':');
-                let name = fields.next()?;
-                (fields.nth(1)?.parse::<u64>().ok()? == id).then(|| name.to_string())
-            })
-        };
+        let named = |file: &str| self.planned.account_name(file, u32::try_from(id).ok()?);
         named(file).or_else(|| named("/etc/passwd")).unwrap_or_else(|| id.to_string())
     }
 

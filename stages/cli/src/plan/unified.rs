@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
-use system::{System, single_line};
+use system::single_line;
 
 use super::diff::{Line, diff};
 use super::show::{PlanView, cause, last_writes, messages};
@@ -22,12 +22,9 @@ impl PlanView<'_> {
             text += &self.file(&path);
         }
         for (kind, file) in [("user", "/etc/passwd"), ("group", "/etc/group")] {
-            let names = |sys: &System| -> Vec<String> {
-                let text = sys.read_text(file).unwrap_or_default();
-                text.lines().filter_map(|line| Some(line.split_once(':')?.0.to_string())).collect()
-            };
-            let before = names(self.real);
-            for name in names(self.planned).iter().filter(|name| !before.contains(name)) {
+            let accounts = self.planned.read_text(file).unwrap_or_default();
+            let names = accounts.lines().filter_map(|line| Some(line.split_once(':')?.0));
+            for name in names.filter(|name| self.real.account_line(file, name).is_none()) {
                 let _ = writeln!(text, "# {kind} {name}");
             }
         }
