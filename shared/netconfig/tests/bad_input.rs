@@ -92,6 +92,22 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         ),
         (
             v2,
+            "  e:\n    addresses: [10.0.0.1/8]\n    activation-mode: maybe\n    link-local: [ipv5]\n    ipv6-mtu: -1\n    ipv6-privacy: 7\n    routes:\n    - {to: 1.0.0.0/8, via: 10.0.0.2, table: [1]}\n    - {to: 1.0.0.0/8, type: hole}\n    - {to: 1.0.0.0/8, scope: lnk}\n    - {to: 1.0.0.0/8, via: 10.0.0.2, from: me}\n    - {to: default}\n",
+            &[
+                "net:6:22: network.ethernets.e.activation-mode: expected manual or off; ignored",
+                "net:8:15: network.ethernets.e.ipv6-mtu: expected a number from 0 to 4294967295; ignored",
+                "net:9:19: network.ethernets.e.ipv6-privacy: expected true or false, found an integer; ignored",
+                "net:7:18: network.ethernets.e.link-local[0]: expected a list of ipv4 and ipv6, found a string; ignored",
+                "net:11:45: network.ethernets.e.routes[0].table: expected the number or name of a routing table; ignored",
+                "net:12:29: network.ethernets.e.routes[1].type: expected a route's type; ignored",
+                "net:13:30: network.ethernets.e.routes[2].scope: expected global, link or host; ignored",
+                "net:14:44: network.ethernets.e.routes[3].from: expected an IP address; ignored",
+                "net:15:7: network.ethernets.e.routes[4].via: expected a gateway, required with 'to: default'; ignored",
+            ],
+            &["good:1", "e:1"],
+        ),
+        (
+            v2,
             "  two: {set-name: good}\n  three: [dhcp4]\n  four: {addresses: 10.0.0.1/8, routes: {to: default}, match: eth0, nameservers: [1.1.1.1]}\nbonds: none\n",
             &[
                 "net:5:10: network.ethernets.three: expected a map, found a list; ignored",
@@ -149,7 +165,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         ),
         (
             v1,
-            "- {type: physical, name: -1}\n- {type: physical, name: true}\n- {type: physical, name: []}\n- {type: physical, name: 7, mtu: -1, accept-ra: -1, subnets: [{type: dhcp, gateway: true, dns_nameservers: [-1, 1.5, 1.1.1.1], dns_search: [7, no], metric: -1, control: 1, routes: [{destination: 10.0.0.0/8, gateway: 1}, {destination: 10.0.0.0/8, gateway: 10.0.0.1, mtu: true, table: 1.5}]}]}\n- {type: vlan, name: v, vlan_link: good, vlan_id: true}\n- {type: nameserver, address: [true]}\n",
+            "- {type: physical, name: -1}\n- {type: physical, name: true}\n- {type: physical, name: []}\n- {type: physical, name: 7, mtu: -1, accept-ra: -1, subnets: [{type: dhcp, gateway: true, dns_nameservers: [-1, 1.5, 1.1.1.1], dns_search: [7, no], metric: -1, control: 1, routes: [{destination: 10.0.0.0/8, gateway: 1}, {destination: 10.0.0.0/8, gateway: 10.0.0.1, mtu: 1500, table: 1.5}]}]}\n- {type: vlan, name: v, vlan_link: good, vlan_id: true}\n- {type: nameserver, address: [true]}\n",
             &[
                 "net:4:26: network.config[1].name: expected a name, found a negative number; ignored",
                 "net:5:26: network.config[2].name: expected a name, found a boolean; ignored",
@@ -163,8 +179,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:7:157: network.config[4].subnets[0].metric: expected a number from 0 to 4294967295; ignored",
                 "net:7:170: network.config[4].subnets[0].control: expected a string, found an integer; ignored",
                 "net:7:217: network.config[4].subnets[0].routes[0].gateway: expected an IP address; ignored",
-                "net:7:271: network.config[4].subnets[0].routes[1].mtu: expected a number from 0 to 4294967295, found a boolean; ignored",
-                "net:7:284: network.config[4].subnets[0].routes[1].table: expected a name, found a number; ignored",
+                "net:7:284: network.config[4].subnets[0].routes[1].table: expected the number or name of a routing table; ignored",
                 "net:8:51: network.config[5].vlan_id: expected a VLAN ID from 0 to 4094; ignored",
                 "net:9:32: network.config[6].address[0]: expected a string, found a boolean; ignored",
             ],

@@ -13,6 +13,8 @@ pub enum Unit {
     Milliseconds,
     /// `true` or `false`, in lower case.
     Boolean,
+    /// Words, with blanks between them.
+    List,
 }
 
 /// An option of a bond.
@@ -55,9 +57,8 @@ pub const BOND_OPTIONS: &[BondOption] = &[
     bond("arp-all-targets", "arp-all-targets", "ARPAllTargets", Unit::None, ValueType::Name),
     bond("arp-interval", "arp-interval", "ARPIntervalSec", Unit::Milliseconds, ValueType::Duration),
     BondOption {
-        networkd: None,
         alias: Some("arp-ip-targets"),
-        ..bond("arp-ip-target", "arp-ip-target", "", Unit::None, ValueType::StrList)
+        ..bond("arp-ip-target", "arp-ip-target", "ARPIPTargets", Unit::List, ValueType::StrList)
     },
     bond("arp-validate", "arp-validate", "ARPValidate", Unit::None, ValueType::Name),
     bond("down-delay", "downdelay", "DownDelaySec", Unit::Milliseconds, ValueType::Duration),
@@ -185,7 +186,7 @@ pub struct Place {
 impl Place {
     /// Returns a value as it is written here; `None` if it cannot be expressed.
     pub fn word(&self, value: &Node) -> Option<String> {
-        let text = value.scalar_text()?;
+        let text = value.as_bool().map(|on| on.to_string()).or_else(|| value.scalar_text())?;
         match self.words {
             [] => Some(text),
             words => words.iter().find(|(from, _)| *from == text).map(|(_, to)| to.to_string()),

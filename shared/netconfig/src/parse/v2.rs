@@ -1,6 +1,6 @@
 //! Version 2, netplan's format, parsed for the other renderers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use config::{Map, Node, Value, join_key};
 
@@ -146,7 +146,8 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
         && !name.contains(['*', '?', '['])
     {
         link.name = name.clone();
-    } else if has_pattern {
+    } else if has_pattern && (link.mac.is_none() || !facts.nics.is_empty()) {
+        // Without facts, as for `net-convert`, the ID counts as the name of the NIC with this address, as in upstream.
         if names.is_empty() {
             names.push("*".into());
         }
@@ -164,12 +165,21 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     build.insert(link);
 }
 
-/// A NIC that fits several links belongs to the one with its name, else to the first.
+/// Assigns NICs and names: a NIC that fits several links belongs to the one with its name, else to the first.
 fn share_matched_nics(build: &mut Builder) {
     let links = &mut build.parsed.model.links;
     let named = links.iter().filter(|link| link.match_names.is_empty());
     let mut taken: HashSet<String> = named.map(|link| link.name.clone()).collect();
     links.iter_mut().for_each(|link| link.matched.retain(|nic| taken.insert(nic.clone())));
+    // An option that names a NIC.
+    let names =
+        links.iter().map(|link| (link.id.clone(), link.matched.first().unwrap_or(&link.name).clone()));
+    let names: HashMap<String, String> = names.filter(|(id, name)| id != name).collect();
+    for primary in links.iter_mut().filter_map(|link| link.params.get_mut("bond-primary")) {
+        if let Some(name) = primary.as_str().and_then(|id| names.get(id)) {
+            primary.value = Value::Str(name.clone());
+        }
+    }
 }
 
 /// Returns the ids of a bond's members or a bridge's ports.
@@ -303,4 +313,55 @@ fn subnets(
         }
     }
     subnets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_stand_for_the_nics_that_fit() {
+        let nic = |name: &str, driver: &str| NicFacts {
+            name: name.into(),
+            mac: format!("52:54:00:00:00:0{}", &name[3..]),
+            driver: Some(driver.into()),
+            ..NicFacts::default()
+        };
+        let nics = vec![nic("ens1", "virtio_net"), nic("ens2", "e1000e"), nic("eth3", "virtio_net")];
+        let facts = Facts { nics, ..Facts::default() };
+        for (text, name, patterns, nics) in [
+            ("match: {name: 'en*'}", "id", &["en*"][..], &["ens1", "ens2"][..]),
+            ("match: {name: ['eth?', ens2]}", "id", &["eth?", "ens2"], &["ens2", "eth3"]),
+            ("match: {driver: [virtio*, x]}", "id", &["*"], &["ens1", "eth3"]),
+            ("match: {driver: e1000e, name: 'e*'}", "id", &["e*"], &["ens2"]),
+            ("match: {}", "id", &["*"], &["ens1", "ens2", "eth3"]),
+            ("match: {name: 'wan*'}", "id", &["wan*"], &[]),
+            ("match: {macaddress: '52:54:00:00:00:09'}", "id", &["*"], &[]),
+            // Names that are known.
+            ("match: {name: ens7}", "ens7", &[], &[]),
+            ("match: {macaddress: '52:54:00:00:00:03', name: 'e*'}", "eth3", &[], &[]),
+            ("match: {name: 'en*'}, set-name: lan", "lan", &[], &[]),
+            // A key that is invalid or unknown does not make it a match of other NICs.
+            ("match: {name: 5.5}", "id", &[], &[]),
+            ("match: {mac: x}", "id", &[], &[]),
+            ("match: {name: 'en*', driver: ['a b']}", "id", &[], &[]),
+            ("match: {driver: x, macaddress: z}", "id", &[], &[]),
+        ] {
+            let text = format!("{{version: 2, ethernets: {{id: {{{text}, dhcp4: true}}}}}}");
+            let build = parse(&config::yaml::parse("t", &text).unwrap().root, &facts);
+            let link = &build.parsed.model.links[0];
+            assert_eq!(
+                (&*link.name, &*link.match_names),
+                (name, &patterns.iter().map(|p| p.to_string()).collect::<Vec<_>>()[..]),
+                "{text}"
+            );
+            assert_eq!(link.matched, nics, "{text}");
+        }
+        // A NIC with an entry of its own is not taken by a pattern.
+        let text =
+            "{version: 2, ethernets: {all: {match: {name: 'e*'}}, b: {match: {name: '*2'}}, eth3: {}}}";
+        let build = parse(&config::yaml::parse("t", text).unwrap().root, &facts);
+        let links = build.parsed.model.links.iter();
+        assert_eq!(links.map(|l| l.matched.len()).collect::<Vec<_>>(), [2, 0, 0]);
+    }
 }

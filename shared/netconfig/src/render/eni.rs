@@ -200,6 +200,11 @@ impl Writer<'_> {
             lines.extend(pending_routes.iter().flat_map(|route| route_commands(route, self.has_ip)));
             blocks.push(lines);
         }
+        // Each stanza resets it.
+        if let (Some(mtu), Some(last)) = (link.settings.get("ipv6-mtu"), blocks.last_mut()) {
+            let mtu = python_str(mtu);
+            last.push(format!("post-up echo {mtu} >/proc/sys/net/ipv6/conf/$IFACE/mtu || true"));
+        }
         let own = link.subnets.iter().map(|s| &s.dns).filter(|_| global.is_none_or(Dns::is_empty));
         self.add_missing_dns(&mut blocks, own.chain(&link.dns).chain(global), rendered);
         blocks.iter().map(|lines| indent(lines)).collect()
@@ -238,16 +243,15 @@ impl Writer<'_> {
         let mut lines = Vec::new();
         let settings = SETTINGS.iter().filter_map(|s| Some((s.eni.as_ref()?, link.settings.get(s.netplan)?)));
         let settings = settings.filter(|(place, _)| place.section == SYSCTL);
-        let mut kernel: Vec<(&str, String)> =
-            settings.filter_map(|(place, value)| Some((place.key, place.word(value)?))).collect();
+        let words = settings.filter_map(|(place, value)| Some((place.key, place.word(value)?)));
+        let mut kernel: Vec<(&str, String)> = words.filter(|(key, _)| *key != "mtu").collect();
         let is_option = first.is_some_and(|s| s.is_ipv6() && takes_accept_ra(s));
         if link.accept_ra == Some(false) && !is_option {
             kernel.push(("accept_ra", "0".into()));
         }
         for (key, value) in kernel {
-            // Before a device of this program exists, or the NIC has its MTU, the kernel would not take it.
-            let is_early = key != "mtu" && link.kind == LinkKind::Physical;
-            let when = if is_early { "pre-up" } else { "post-up" };
+            // ifupdown's hooks make other devices after this.
+            let when = if link.kind == LinkKind::Physical { "pre-up" } else { "post-up" };
             lines.push(format!("{when} echo {value} >/proc/sys/net/ipv6/conf/$IFACE/{key} || true"));
         }
         for rule in link.rules.iter().filter(|_| self.has_ip) {

@@ -6,7 +6,6 @@ use config::{Node, Value};
 use encoding::sha::sha1;
 use system::{Command, System, debug};
 
-use crate::address::is_ipv6;
 use crate::model::{Link, LinkKind, Model};
 use crate::parse::{SETTINGS, is_on};
 
@@ -41,7 +40,7 @@ const UNSUPPORTED: Unsupported = Unsupported {
         link::DRIVER.when(|l| l.mac.is_some() || l.match_names.is_empty()),
         link::MAC.when(|l| l.kind == LinkKind::Infiniband && l.mtu.is_none()),
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
-        link::NAMESERVERS.when(has_dns_of_missing_family),
+        link::NAMESERVERS.when(|l| l.subnets.is_empty()),
     ],
     subnet: &[subnet::CONTROL, subnet::BROADCAST, subnet::POINTOPOINT, subnet::SCOPE],
     route: &[
@@ -65,12 +64,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
     global_routes: true,
     global_ipv6_dns: false,
 };
-
-/// Returns whether a link has name servers of a family without a subnet.
-fn has_dns_of_missing_family(link: &Link) -> bool {
-    let has_family = |ipv6: bool| link.subnets.iter().any(|s| s.is_ipv6() == ipv6);
-    link.dns.iter().flat_map(|dns| &dns.servers).any(|server| !has_family(is_ipv6(server)))
-}
 
 const PROFILE_DIR: &str = "/etc/NetworkManager/system-connections";
 const ADDR_GEN_MODE_PATH: &str = "/etc/NetworkManager/conf.d/30-cloud-init-ip6-addr-gen-mode.conf";
@@ -146,6 +139,9 @@ fn render(model: &Model, _target: &Target) -> RenderResult {
                     profile.set(place.section, place.key, word);
                 }
             }
+        }
+        if let Some(mtu) = link.subnets.iter().filter(|s| s.is_ipv6()).find_map(|s| s.mtu.as_ref()) {
+            profile.set("ipv6", "mtu", python_str(mtu));
         }
         keyfile_ip::complete(&mut profile);
         let path = format!("{PROFILE_DIR}/cloud-init-{}.nmconnection", link.id);

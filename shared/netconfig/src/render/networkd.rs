@@ -17,8 +17,8 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::sections::Sections;
 use super::target::Target;
-use super::unsupported::{Unsupported, link, subnet};
-use super::values::{bond_mode, python_str, yes_no};
+use super::unsupported::{Unsupported, link, route, subnet};
+use super::values::{bond_mode, python_str, table_number, yes_no};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -35,7 +35,7 @@ pub const RENDERER: Renderer = Renderer {
 };
 
 const UNSUPPORTED: Unsupported = Unsupported {
-    link: &[link::WAKE_ON_LAN],
+    link: &[link::WAKE_ON_LAN, link::RULE_TABLE.when(|l| l.rules.iter().any(has_named_table))],
     subnet: &[
         subnet::CONTROL,
         subnet::BROADCAST,
@@ -44,12 +44,13 @@ const UNSUPPORTED: Unsupported = Unsupported {
         subnet::METRIC.when(|s| s.method == Method::Dhcp),
         subnet::GATEWAY.when(|s| s.address.is_none()),
     ],
-    route: &[],
+    route: &[route::TABLE.when(|r| r.table.as_ref().is_some_and(|table| table_number(table).is_none()))],
     has_setting: |setting, value| setting.networkd.as_ref().is_some_and(|place| place.word(value).is_some()),
     has_override: |known, _, inet6| !inet6 || known.networkd6.is_some(),
     has_bond_option: |name| {
         let bare = name.strip_prefix("bond-");
-        BOND_OPTIONS.iter().any(|option| Some(option.ifupdown) == bare && option.networkd.is_some())
+        bare == Some("primary")
+            || BOND_OPTIONS.iter().any(|option| Some(option.ifupdown) == bare && option.networkd.is_some())
     },
     has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
     global_routes: false,
@@ -173,6 +174,11 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
     }
     if let Some(bond) = &link.bond {
         unit.add("Network", "Bond", bond);
+        // A member has the options of its bond.
+        let primary = link.params.get("bond-primary").map(python_str);
+        if primary.is_some_and(|primary| primary == link.name || link.matched.contains(&primary)) {
+            unit.add("Network", "PrimarySlave", "yes");
+        }
     }
     for bridge in topology.bridges.get(&*link.name).into_iter().flatten() {
         unit.add("Network", "Bridge", &bridge.name);
@@ -194,12 +200,17 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
     addresses_and_routes(&mut unit, link, model);
     dhcp_settings(&mut unit, "DHCPv4", &link.dhcp4, dhcp4, |key| Some(("DHCPv4", key.networkd)))?;
     dhcp_settings(&mut unit, "DHCPv6", &link.dhcp6, dhcp6, |key| key.networkd6)?;
-    for rule in &link.rules {
+    for rule in link.rules.iter().filter(|rule| !has_named_table(rule)) {
         let lines = rule.entries();
         let lines = lines.map(|(key, value)| (policy_rule_key(&python_str(key)), python_str(value)));
         unit.add_section("RoutingPolicyRule", lines.collect());
     }
     Ok(unit)
+}
+
+/// Returns whether a rule has a table whose name networkd does not know: without it, it would be a rule for the main table.
+fn has_named_table(rule: &Node) -> bool {
+    rule.get("table").is_some_and(|table| table_number(table).is_none())
 }
 
 fn dhcp_families(link: &Link) -> (bool, bool) {
@@ -328,7 +339,7 @@ fn netdev(link: &Link, topology: &Topology<'_>) -> Option<Sections> {
             bond(&mut unit, link);
             "bond"
         }
-        LinkKind::Bridge if !link.ports.is_empty() => {
+        LinkKind::Bridge => {
             for key in BRIDGE_OPTIONS {
                 let value = link.params.get(key.ifupdown).filter(|n| !n.is_falsy());
                 if let (Some(name), Some(value)) = (key.networkd, value) {
@@ -364,6 +375,9 @@ fn bond(unit: &mut Sections, link: &Link) {
                 Unit::Milliseconds if text.bytes().all(|b| b.is_ascii_digit()) => format!("{text}ms"),
                 // The value includes its unit.
                 Unit::Milliseconds => text,
+                Unit::List => value.as_seq().map_or(text.replace(',', " "), |items| {
+                    items.iter().map(python_str).collect::<Vec<_>>().join(" ")
+                }),
             },
         );
     }

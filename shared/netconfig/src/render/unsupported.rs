@@ -82,6 +82,9 @@ pub mod link {
     pub const SET_MAC: Key<Link> = Key::new("", "macaddress", |l| l.set_mac.is_some());
     pub const MTU: Key<Link> = Key::new("mtu", "mtu", |l| l.mtu.is_some());
     pub const ROUTING_POLICY: Key<Link> = Key::essential("", "routing-policy", |l| !l.rules.is_empty());
+    pub const RULE_TABLE: Key<Link> = Key::essential("", "routing-policy.table", |l| {
+        l.rules.iter().any(|rule| rule.get("table").is_some())
+    });
     pub const NAMESERVERS: Key<Link> = Key::essential("", "nameservers", |l| l.dns.is_some());
 }
 
@@ -160,6 +163,7 @@ pub fn find(model: &Model, config: &Node, renderer: &str, unsupported: &Unsuppor
         essential: Findings::default(),
         other: Findings::default(),
         renderer,
+        outcome: "ignored",
     };
     for link in &model.links {
         for key in unsupported.link.iter().filter(|key| key.is_unsupported(link)) {
@@ -192,8 +196,9 @@ pub fn find(model: &Model, config: &Node, renderer: &str, unsupported: &Unsuppor
         }
         for key in unsupported.route {
             if link.subnets.iter().flat_map(|s| &s.routes).any(|route| key.is_unsupported(route)) {
-                let name = format!("routes.{}", key.name(model.version));
-                reporter.report_subnet_key(link, &name, key.is_essential);
+                reporter.outcome = "ignoring the route";
+                reporter.report_subnet_key(link, &format!("routes.{}", key.name(model.version)), true);
+                reporter.outcome = "ignored";
             }
         }
         for option in unsupported_options(link, unsupported) {
@@ -225,11 +230,13 @@ struct Reporter<'a> {
     essential: Findings,
     other: Findings,
     renderer: &'a str,
+    /// What happens to what is reported.
+    outcome: &'static str,
 }
 
 impl Reporter<'_> {
     fn add(&mut self, at: &Position, key: String, is_essential: bool) {
-        let message = format!("not supported by the {} renderer; ignored", self.renderer);
+        let message = format!("not supported by the {} renderer; {}", self.renderer, self.outcome);
         let findings = if is_essential { &mut self.essential } else { &mut self.other };
         findings.unknown(at, key, message);
     }
