@@ -335,6 +335,40 @@ config:
     assert!(OUTPUT_KINDS.iter().all(|name| tested.contains(name)), "{tested:?}");
 }
 
+/// netplan would reject the whole file.
+#[test]
+fn invalid_parts_are_not_passed_through() {
+    for (given, expected) in [
+        (
+            "ethernets: {e: {dhcp4: true, addresses: [auto, 10.0.0.300/24, 10.0.0.5/8], mtu: 7}}",
+            "ethernets: {e: {addresses: [10.0.0.5/8], dhcp4: true}}",
+        ),
+        (
+            "ethernets: {e: {dhcp4: true, match: {macaddress: x}, set-name: f, gateway6: 10.0.0.1}}",
+            "ethernets: {e: {dhcp4: true}}",
+        ),
+        (
+            "ethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.0/8, via: x}, {to: 10.0.0.0/8, via: 10.0.0.1}]}}",
+            "ethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.0/8, via: 10.0.0.1}]}}",
+        ),
+        (
+            "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {mode: [1]}}}, wifis: {w: {}}",
+            "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {}}}, ethernets: {e: {}}, wifis: {w: {}}",
+        ),
+        (
+            "ethernets: {e: {dhcp4: true}}, vlans: {v: {id: 5000, link: e}, w: {id: 5, link: f}}",
+            "ethernets: {e: {dhcp4: true}, f: {}}, vlans: {w: {id: 5, link: f}}",
+        ),
+    ] {
+        let network = |sections: &str| format!("network: {{{sections}, version: 2}}");
+        let converted =
+            convert("yaml", "x", &network(given), ("netplan", "ubuntu"), &Facts::default()).unwrap();
+        let parsed = |text: &str| config::yaml::parse("y", text).unwrap().root.to_json();
+        assert_eq!(parsed(&converted.files[0].content), parsed(&network(expected)), "{given}");
+        assert!(!converted.findings.is_empty(), "{given}");
+    }
+}
+
 fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) {
     let converted = convert("yaml", "x", input, (renderer, distro), &Facts::default()).unwrap();
     let files: Vec<String> =

@@ -8,7 +8,9 @@ use crate::model::Dns;
 use super::builder::Builder;
 use super::characters::is_shell_special;
 use super::options::{OVERRIDES, SETTINGS};
-use super::scalar::{TextOf, described, is_mac, is_true, mac_from_sexagesimal, name_text, string_text};
+use super::scalar::{
+    TextOf, described, is_mac, is_true, is_zero_mac, mac_from_sexagesimal, name_text, string_text,
+};
 use super::value_type::{ValueType, is_on};
 
 impl Builder {
@@ -33,7 +35,8 @@ impl Builder {
         let node = map.get(key).filter(|n| !n.is_null())?;
         let text = text_of(node);
         if text.is_none() {
-            self.discard(node, &join_key(path, key), format!("expected {wanted}, found {}", described(node)));
+            let problem = format!("expected {wanted}, found {}", described(node));
+            self.discard_value(node, &join_key(path, key), problem);
         }
         text.filter(|t| !t.is_empty())
     }
@@ -41,7 +44,7 @@ impl Builder {
     /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.string(map, path, key)?;
-        self.restricted(map, path, key, text, address::is_valid_gateway, "an IP address")
+        self.restricted(map, path, key, text, address::is_gateway, "an IP address")
     }
 
     /// Returns a driver or a device number, which a udev rule contains in quotes.
@@ -68,7 +71,7 @@ impl Builder {
     ) -> Option<String> {
         if !is_valid(&text) {
             let node = map.get(key).unwrap_or(map);
-            self.discard(node, &join_key(path, key), format!("expected {wanted}"));
+            self.discard_value(node, &join_key(path, key), format!("expected {wanted}"));
         }
         Some(text).filter(|text| is_valid(text))
     }
@@ -100,9 +103,13 @@ impl Builder {
         let path = join_key(path, key);
         let restored = node.as_int().and_then(mac_from_sexagesimal);
         match &node.value {
+            // Some services send it for a NIC without an address of its own; no NIC has it.
+            Value::Str(text) if is_mac(text) && is_zero_mac(text) => {
+                self.ignore(node, &path, "the MAC address of no NIC");
+            }
             Value::Str(text) if is_mac(text) => return Some(text.to_ascii_lowercase()),
             Value::Str(_) => {
-                self.discard(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
+                self.discard_value(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
             }
             Value::Int(_) if restored.is_some() => {
                 self.report(node, &path, "unquoted MAC address parsed as a YAML 1.1 integer; quote it");
@@ -120,7 +127,18 @@ impl Builder {
 
     /// Returns a list of addresses; a single text is split at whitespace.
     pub fn address_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
-        self.checked_list(map, path, key, string_text)
+        let servers = self.checked_list(map, path, key, string_text);
+        let Some(node) = map.get(key) else { return servers };
+        let is_valid = |server: &String| address::is_name_server(server);
+        for (i, item) in node.items().iter().enumerate() {
+            if string_text(item).is_some_and(|server| !is_valid(&server)) {
+                self.ignore(item, &format!("{}[{i}]", join_key(path, key)), "expected an IP address");
+            }
+        }
+        if node.as_str().is_some() && !servers.iter().all(is_valid) {
+            self.ignore(node, &join_key(path, key), "expected IP addresses");
+        }
+        servers.into_iter().filter(is_valid).collect()
     }
 
     fn checked_list(&mut self, map: &Node, path: &str, key: &str, text_of: TextOf) -> Vec<String> {
@@ -133,8 +151,8 @@ impl Builder {
                     match text_of(item) {
                         Some(word) => words.push(word),
                         None => {
-                            let message = format!("expected a string, found {}; ignored", described(item));
-                            self.report(item, &format!("{}[{i}]", join_key(path, key)), message);
+                            let problem = format!("expected a string, found {}", described(item));
+                            self.ignore(item, &format!("{}[{i}]", join_key(path, key)), &problem);
                         }
                     }
                 }
@@ -164,7 +182,7 @@ impl Builder {
     pub fn map<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> Option<&'a Node> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         if node.as_map().is_none() {
-            self.discard(node, &join_key(path, key), format!("expected a map, found {}", node.kind()));
+            self.discard_value(node, &join_key(path, key), format!("expected a map, found {}", node.kind()));
             return None;
         }
         Some(node)
@@ -175,12 +193,26 @@ impl Builder {
         self.typed(map, path, key, ValueType::Number)
     }
 
+    /// Returns an MTU as written; anything else is reported and ignored.
+    pub fn mtu(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
+        let mtu = self.number(map, path, key)?;
+        let is_valid = address::parse_number(&mtu).is_some_and(|mtu| mtu == 0 || (68..=65536).contains(&mtu));
+        if !is_valid {
+            self.ignore(&mtu, &join_key(path, key), "expected an MTU from 68 to 65536");
+        }
+        is_valid.then_some(mtu)
+    }
+
     /// Returns whether a VLAN has an ID; a missing one and a number out of range are reported.
     pub fn has_vlan_id(&mut self, map: &Node, path: &str, key: &str) -> bool {
         let node = map.get(key).filter(|n| !n.is_null());
-        let problem = match node.map(|node| &node.value) {
+        let problem = match node {
             None => "required, but missing",
-            Some(Value::Int(0..=4094) | Value::Str(_)) => return true,
+            Some(node)
+                if node.as_bool().is_none() && matches!(address::parse_integer(node), Some(0..=4094)) =>
+            {
+                return true;
+            }
             Some(_) => "expected a VLAN ID from 0 to 4094",
         };
         self.discard(node.unwrap_or(map), &join_key(path, key), problem);
@@ -191,8 +223,8 @@ impl Builder {
     pub fn flag(&mut self, map: &Node, path: &str, key: &str) -> Option<bool> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         if matches!(node.value, Value::Float(_)) || node.as_int().is_some_and(|n| !(0..=2).contains(&n)) {
-            let message = format!("expected true or false, found {}; ignored", described(node));
-            self.report(node, &join_key(path, key), message);
+            let problem = format!("expected true or false, found {}", described(node));
+            self.ignore(node, &join_key(path, key), &problem);
             return None;
         }
         Some(is_true(node))
@@ -243,7 +275,7 @@ impl Builder {
     fn has_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
         let problem = value_type.problem(node);
         if let Some(problem) = &problem {
-            self.discard(node, path, problem);
+            self.discard_value(node, path, problem);
         }
         problem.is_none()
     }
@@ -252,7 +284,7 @@ impl Builder {
     fn has_optional_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
         let problem = value_type.problem(node);
         if let Some(problem) = &problem {
-            self.report(node, path, format!("{problem}; ignored"));
+            self.ignore(node, path, problem);
         }
         problem.is_none()
     }
@@ -260,7 +292,11 @@ impl Builder {
     /// Returns whether DHCP is enabled. As in upstream, `'no'` in quotes enables it, too.
     pub fn is_enabled(&mut self, device: &Node, path: &str, key: &str) -> bool {
         let Some(node) = device.get(key).filter(|node| !node.is_null()) else { return false };
-        self.has_type(node, &join_key(path, key), ValueType::Flag) && !node.is_falsy()
+        let is_flag = self.has_type(node, &join_key(path, key), ValueType::Flag);
+        if !is_flag {
+            self.lose();
+        }
+        is_flag && !node.is_falsy()
     }
 
     /// Returns the overrides of DHCP that have their type; the others are reported and ignored.

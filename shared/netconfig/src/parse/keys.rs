@@ -97,9 +97,7 @@ const NESTED_KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// Options of bonds and bridges that netplan supports in addition to [`BOND_OPTIONS`] and [`BRIDGE_OPTIONS`].
-pub(super) const NETPLAN_ONLY_BOND_OPTIONS: &[&str] =
-    &["all-members-active", "packets-per-member", "resend-igmp"];
-pub(super) const NETPLAN_ONLY_BRIDGE_OPTIONS: &[&str] = &["aging-time"];
+pub(super) const NETPLAN_ONLY_BOND_OPTIONS: &[&str] = &["resend-igmp"];
 
 impl Section {
     /// Returns the keys of the section's devices.
@@ -129,7 +127,8 @@ pub fn known_inner_keys(section: &str, key: &str) -> Vec<&'static str> {
         }
         (_, "parameters") => {
             let names = BRIDGE_OPTIONS.iter().map(|option| option.netplan);
-            names.chain(NETPLAN_ONLY_BRIDGE_OPTIONS.iter().copied()).collect()
+            // The second spelling of `ageing-time`.
+            names.chain(["aging-time"]).collect()
         }
         (_, "dhcp4-overrides" | "dhcp6-overrides") => OVERRIDES.iter().map(|key| key.netplan).collect(),
         _ => NESTED_KEYS.iter().find(|(of, _)| *of == key).map(|(_, keys)| keys.to_vec()).unwrap_or_default(),

@@ -53,7 +53,10 @@ const fn bond(
 /// The options of bonds.
 pub const BOND_OPTIONS: &[BondOption] = &[
     bond("ad-select", "ad-select", "AdSelect", Unit::None, ValueType::Name),
-    bond("all-slaves-active", "all-slaves-active", "AllSlavesActive", Unit::Boolean, ValueType::Flag),
+    BondOption {
+        alias: Some("all-members-active"),
+        ..bond("all-slaves-active", "all-slaves-active", "AllSlavesActive", Unit::Boolean, ValueType::Flag)
+    },
     bond("arp-all-targets", "arp-all-targets", "ARPAllTargets", Unit::None, ValueType::Name),
     bond("arp-interval", "arp-interval", "ARPIntervalSec", Unit::Milliseconds, ValueType::Duration),
     BondOption {
@@ -78,7 +81,10 @@ pub const BOND_OPTIONS: &[BondOption] = &[
         alias: Some("gratuitious-arp"),
         ..bond("gratuitous-arp", "num-grat-arp", "GratuitousARP", Unit::None, ValueType::Number)
     },
-    bond("packets-per-slave", "packets-per-slave", "PacketsPerSlave", Unit::None, ValueType::Number),
+    BondOption {
+        alias: Some("packets-per-member"),
+        ..bond("packets-per-slave", "packets-per-slave", "PacketsPerSlave", Unit::None, ValueType::Number)
+    },
     BondOption { networkd: None, ..bond("primary", "primary", "", Unit::None, ValueType::Name) },
     bond("primary-reselect-policy", "primary-reselect", "PrimaryReselectPolicy", Unit::None, ValueType::Name),
     bond("transmit-hash-policy", "xmit-hash-policy", "TransmitHashPolicy", Unit::None, ValueType::Name),

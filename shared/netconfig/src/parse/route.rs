@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::{Node, join_key};
 
-use crate::address::{NUMBER, Network, is_valid_gateway, parse_network, parse_number};
+use crate::address::{NUMBER, Network, is_gateway, is_ipv6, is_valid_gateway, parse_network, parse_number};
 use crate::model::Route;
 
 use super::builder::Builder;
@@ -31,6 +31,18 @@ impl Builder {
                 for key in ROUTE_ATTRIBUTES.iter().map(|attribute| attribute.netplan) {
                     route.attributes.insert_some(key, self.number(node, path, key));
                 }
+                if let Some(via) = route.gateway.as_deref().filter(|via| is_other_family(via, &route.network))
+                {
+                    let problem =
+                        format!("expected an {} address, as the destination is", family(!is_ipv6(via)));
+                    self.report_invalid(
+                        &value(keys.via).unwrap_or(node).at,
+                        &join_key(path, keys.via),
+                        problem,
+                    );
+                    // netplan would reject it.
+                    self.parsed.discarded.insert(join_key(path, keys.via));
+                }
                 return Some(route);
             }
             Err(problem) => problem,
@@ -40,9 +52,18 @@ impl Builder {
             ("via", wanted) => (keys.via, wanted),
             other => other,
         };
-        self.discard(value(key).unwrap_or(node), &join_key(path, key), format!("expected {wanted}"));
+        self.discard_value(value(key).unwrap_or(node), &join_key(path, key), format!("expected {wanted}"));
         None
     }
+}
+
+pub fn family(is_v6: bool) -> &'static str {
+    if is_v6 { "IPv6" } else { "IPv4" }
+}
+
+/// Returns whether a gateway is of another address family; a keyword is of every family.
+pub fn is_other_family(gateway: &str, address: &str) -> bool {
+    !gateway.starts_with('_') && is_ipv6(gateway) != is_ipv6(address)
 }
 
 /// The types that every network service has, except for `unicast`, which is the default.
@@ -88,7 +109,7 @@ fn parse_route<'n>(
         let mask = |key: &str| value(key).filter(|_| keys.has_netmask);
         parse_network(to, mask("prefix"), mask("netmask")).map_err(|wanted| ("to", wanted))?
     };
-    if via.is_some_and(|via| !is_valid_gateway(via)) {
+    if via.is_some_and(|via| !is_gateway(via)) {
         return Err(("via", "an IP address"));
     }
     let metric = value("metric").map(|node| parse_number(node).ok_or(("metric", NUMBER))).transpose()?;

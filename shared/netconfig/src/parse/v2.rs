@@ -12,7 +12,7 @@ use super::builder::Builder;
 use super::facts::{Facts, NicFacts};
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
-use super::route::RouteKeys;
+use super::route::{RouteKeys, family, is_other_family};
 use super::scalar::name_text;
 use super::value_type::{ValueType, is_on};
 
@@ -26,12 +26,16 @@ const ROUTE_KEYS: RouteKeys = RouteKeys { to: &["to"], via: "via", has_netmask: 
 
 pub fn parse(config: &Node, facts: &Facts) -> Builder {
     let mut build = Builder::new(2);
-    for (section, _) in config.entries() {
+    for (section, devices) in config.entries() {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
-            build.report(section, "network.wifis", "wireless devices are supported by netplan only; ignored");
+            let message = "wireless devices are supported by netplan only; ignored";
+            build.parsed.findings.unknown(&section.at, "network.wifis", message);
         } else if keys::is_netplan_only_section(&name) {
             build.parsed.findings.unknown(&section.at, join_key("network", &name), NETPLAN_ONLY);
+        }
+        if keys::is_netplan_only_section(&name) {
+            build.elsewhere.extend(devices.entries().filter_map(|(id, _)| name_text(id)));
         }
     }
     build.parsed.findings.extend(keys::unknown_keys(config));
@@ -85,7 +89,7 @@ fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind:
         id: id.to_string(),
         name: id.to_string(),
         kind,
-        mtu: build.number(device, path, "mtu"),
+        mtu: build.mtu(device, path, "mtu"),
         accept_ra: build.flag(device, path, "accept-ra"),
         optional: build.flag(device, path, "optional"),
         keep_configuration: build.typed(device, path, "critical", ValueType::Flag),
@@ -113,7 +117,7 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
             Some(_) => rules.push(rule.clone()),
             None => {
                 let key = format!("{path}.routing-policy[{i}]");
-                build.discard(rule, &key, format!("expected a map, found {}", rule.kind()));
+                build.discard_value(rule, &key, format!("expected a map, found {}", rule.kind()));
             }
         }
     }
@@ -232,7 +236,8 @@ fn parameters(
 fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bridge);
     link.mac = build.mac(device, path, "macaddress");
-    link.params = parameters(build, device, path, keys::NETPLAN_ONLY_BRIDGE_OPTIONS, |name| {
+    link.params = parameters(build, device, path, &[], |name| {
+        let name = if name == "aging-time" { "ageing-time" } else { name };
         let option = BRIDGE_OPTIONS.iter().find(|option| option.netplan == name)?;
         Some((option.ifupdown.to_string(), option.value_type))
     });
@@ -277,7 +282,16 @@ fn subnets(
             subnets.push(Subnet { method, metric, ..Subnet::default() });
         }
     }
-    let mut gateways = [build.gateway(device, path, "gateway4"), build.gateway(device, path, "gateway6")];
+    let mut gateways = [("gateway4", "0.0.0.0"), ("gateway6", "::")].map(|(key, of_family)| {
+        let gateway = build.gateway(device, path, key)?;
+        if is_other_family(&gateway, of_family) {
+            let problem = format!("expected an {} address", family(is_ipv6(of_family)));
+            build.report_invalid(&device.get(key).unwrap_or(device).at, &join_key(path, key), problem);
+            // netplan would reject it.
+            build.parsed.discarded.insert(join_key(path, key));
+        }
+        Some(gateway)
+    });
     for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
         // netplan also accepts `address: {lifetime: …, label: …}`.

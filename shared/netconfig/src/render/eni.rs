@@ -89,7 +89,8 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         subnets: vec![Subnet { method: Method::Loopback, ..Subnet::default() }],
         ..Link::default()
     };
-    let mut links: Vec<&Link> = model.links.iter().collect();
+    let described = with_gateway_metrics(&model.links, &mut rendered);
+    let mut links: Vec<&Link> = described.iter().collect();
     if !links.iter().any(|l| l.kind == LinkKind::Loopback) {
         links.push(&loopback);
     }
@@ -104,6 +105,32 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     let content = format!("{}{}\n", target.files.eni_header, blocks.join("\n\n"));
     rendered.files = vec![File::new(target.files.eni_path, content), udev::rules(model, UDEV_RULES)];
     Ok(rendered)
+}
+
+/// Returns the links with a metric for each default gateway after the first one of its family: without it, ifup would fail for
+/// that interface, because such a route exists.
+fn with_gateway_metrics<'a>(links: &'a [Link], rendered: &mut Rendered) -> Cow<'a, [Link]> {
+    const METRIC: i64 = 100;
+    let mut links = Cow::Borrowed(links);
+    let mut count = [0, 0];
+    let all = links.iter().enumerate().flat_map(|(i, link)| (0..link.subnets.len()).map(move |j| (i, j)));
+    for (i, j) in all.collect::<Vec<_>>() {
+        let subnet = &links[i].subnets[j];
+        let Some(gateway) =
+            subnet.gateway.as_deref().filter(|_| subnet.method.is_static() && subnet.metric.is_none())
+        else {
+            continue;
+        };
+        let count = &mut count[usize::from(is_ipv6(gateway))];
+        if *count > 0 {
+            let metric = METRIC * *count;
+            rendered
+                .warn(format!("{}: another default gateway; using metric {metric} for it", links[i].name));
+            links.to_mut()[i].subnets[j].metric = Some(metric.into());
+        }
+        *count += 1;
+    }
+    links
 }
 
 /// A link that is not described is treated as a NIC.

@@ -20,15 +20,17 @@ mod udev;
 mod unsupported;
 mod values;
 
-use config::{Findings, Node};
+use config::{Findings, Node, Position};
 use system::System;
 
 pub(crate) use netplan_generate::PATH as NETPLAN_PATH;
 pub use output::{File, RenderResult, Rendered};
+use positions::Positions;
 pub use renderer::Renderer;
 pub use target::Target;
 
 use crate::model::Link;
+use crate::parse::prune::prune;
 use crate::parse::{self, Facts, Parsed, sanitize};
 
 /// All renderers, in the order in which they are tried if the configuration lists none.
@@ -119,10 +121,15 @@ pub fn render_parsed(
 ) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
-        let sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
-        let mut findings = sanitized.findings;
-        findings.extend(parse::unknown_keys(&sanitized.config));
-        return Ok(Rendered { findings, ..passthrough(&sanitized.config, target)? });
+        let mut sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
+        let unknown = parse::unknown_keys(&sanitized.config);
+        let pruned = match parsed {
+            Ok(parsed) => prune(&sanitized.config, parsed).into_owned(),
+            Err(_) => sanitized.config.clone().into_owned(),
+        };
+        sanitized.findings.extend(unknown);
+        sanitized.add_findings(parsed.map(Parsed::invalid_for_netplan).unwrap_or_default());
+        return Ok(Rendered { findings: sanitized.findings, ..passthrough(&pruned, target)? });
     }
     let parsed = parsed.map_err(String::clone)?;
     let mut model = renderer.model(&parsed.model);
@@ -141,6 +148,15 @@ pub fn render_parsed(
         }
     }
     let mut rendered = (renderer.render)(&model, target)?;
-    findings.extend(std::mem::take(&mut rendered.findings));
+    // Renderers know the names of links, not their positions.
+    let positions = Positions::new(parsed.model.version, config);
+    for mut finding in std::mem::take(&mut rendered.findings).iter().cloned() {
+        if finding.at == Position::default() {
+            let name = finding.message.split(':').next();
+            let link = parsed.model.links.iter().find(|link| Some(&*link.name) == name);
+            finding.at = link.map_or_else(|| config.at.clone(), |link| positions.find(&link.id, &[]));
+        }
+        findings.push(finding);
+    }
     Ok(Rendered { findings, unsupported: other, ..rendered })
 }

@@ -98,6 +98,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
                     device.insert("match", Node::from([("macaddress", mac_with_colons(mac))]));
                     device.insert("set-name", link.name.as_str());
                 }
+                device.insert_some("macaddress", link.set_mac.as_deref().map(mac_with_colons));
                 device.insert_some("critical", link.keep_configuration.as_ref().map(boolean));
                 &mut ethernets
             }
@@ -126,6 +127,11 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             let lists =
                 [("addresses", text_list(&model.dns.servers)), ("search", text_list(&model.dns.search))];
             device.insert("nameservers", Node::from(lists));
+        } else if let Some(Value::Map(own)) = device.get_mut("nameservers").map(|node| &mut node.value)
+            && !model.dns.search.is_empty()
+            && own.get("search").is_none_or(Node::is_falsy)
+        {
+            own.insert("search", text_list(&model.dns.search));
         }
         section.insert(link.name.as_str(), device);
     }
