@@ -9,6 +9,7 @@ mod ec2;
 pub mod eni;
 pub mod facts;
 mod fields;
+mod hook;
 pub mod kernel;
 mod keys;
 pub mod klibc;
