@@ -117,6 +117,16 @@ fn no_source_uses_fallback() {
     instance(&sandbox, "of-ipv6");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("DHCP=ipv6"), "{}", unit(&sandbox));
+    // A NIC that does not exist and that nothing builds is left to the fallback; what can be built is built.
+    let sandbox = sandbox.before("local", "printf 'ip=eth7:dhcp ro' >\"$root/tmp/.cmdline\"");
+    instance(&sandbox, "of-no-nic");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["[WARNING]", "no device eth7"]));
+    let words = "printf 'bridge=br0:eth0 ip=br0:dhcp' >\"$root/tmp/.cmdline\"";
+    let sandbox = sandbox.before("local", words);
+    instance(&sandbox, "of-a-bridge");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("Bridge=br0"), "{}", unit(&sandbox));
     // A network that the image configures itself is kept, whatever the instance.
     put(&sandbox, "/var/lib/cloud/data/upgraded-network", "");
     instance(&sandbox, "a-third");
@@ -405,14 +415,14 @@ fn interfaces_files_are_converted() {
     let sandbox = machine("network-eni-metadata");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
     put(&sandbox, "/etc/network/interfaces.d/more", "iface eth1 inet static\n  address 10.1.0.7\n");
-    let text = "source interfaces.d/*\\nauto eth0 eth1\\niface eth0 inet static\\n  address 10.0.0.7\\n  netmask 255.255.0.0\\n  mtu 9000\\n";
+    let text = "source interfaces.d/*\\nauto eth0 eth1\\niface eth0 inet static\\n  address 10.0.0.7\\n  netmask 255.255.0.0\\n  privext 2\\n";
     sandbox.seed("meta-data", format!("{{instance-id: one, network-interfaces: \"{text}\"}}\n"));
     boot(&sandbox);
     assert!(unit(&sandbox).contains("Address=10.0.0.7/16"), "{}\n{}", unit(&sandbox), sandbox.log());
     let other = sandbox.file("/etc/systemd/network/10-cloud-init-eth1.network").unwrap_or_default();
     assert!(other.contains("Address=10.1.0.7/24"), "{other}");
     assert!(
-        logged(&sandbox, &["[WARNING]", ":6:1: mtu: not supported when converting an interfaces file"]),
+        logged(&sandbox, &["[WARNING]", ":6:1: privext: not supported when converting an interfaces file"]),
         "{}",
         sandbox.log()
     );

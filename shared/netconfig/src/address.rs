@@ -1,7 +1,7 @@
 //! Addresses, masks and routes as users write them, normalized to an address text (kept as written) and a prefix length.
 //! Pure; an error has the expected form, never the value, which may be a secret.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use config::{Node, Value};
 use system::Prefix;
@@ -72,6 +72,18 @@ pub fn parse_network(
 /// Returns whether a gateway's text is an address (optionally with a zone) or a single word.
 pub fn is_valid_gateway(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
+}
+
+/// Returns whether a gateway is an address, optionally with a zone, or a keyword of networkd (`_dhcp4`).
+pub fn is_gateway(text: &str) -> bool {
+    let address = text.split('%').next().unwrap_or_default();
+    is_valid_gateway(text) && (address.parse::<IpAddr>().is_ok() || text.starts_with('_'))
+}
+
+/// Returns whether a name server is an address, optionally with what systemd-resolved takes: `1.1.1.1:53%eth0#name`.
+pub fn is_name_server(text: &str) -> bool {
+    let address = text.split(['%', '#']).next().unwrap_or_default();
+    address.parse::<IpAddr>().is_ok() || address.parse::<SocketAddr>().is_ok()
 }
 
 /// Returns an integer, also one that is written as text.

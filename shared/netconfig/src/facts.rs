@@ -44,20 +44,29 @@ pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
     if !kernel::has_network_argument(command_line) && !sys.exists(OPEN_ISCSI) {
         return None;
     }
-    klibc_config(sys)
-}
-
-/// Returns the network of `ip=` and related words if there are no files of the initramfs, for a machine that would
-/// otherwise use DHCP on its preferred NIC. `None` if the command line configures nothing.
-pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
-    if !kernel::has_network_argument(command_line) {
+    let config = klibc_config(sys)?;
+    let nics = nics::read(sys);
+    let mut devices = config.get("config").map(Node::items).unwrap_or_default().iter();
+    let exists = |device: &Node| {
+        let name = device.get("name").and_then(Node::as_str);
+        nics.iter().any(|nic| Some(&*nic.name) == name)
+    };
+    if nics.iter().any(|nic| nic.name != "lo") && !devices.any(exists) {
+        warning!(sys, "no network interface exists that the initramfs configured; ignoring its files");
         return None;
     }
-    let mut findings = Findings::default();
-    let facts = nics::facts(&nics::read(sys));
-    let config = kernel::to_v1(&Node::from(command_line), &facts, &mut findings);
-    log_findings(sys, &findings);
-    config.ok()
+    Some(config)
+}
+
+/// Returns the network that the command line describes if there are no files of the initramfs, for a machine that would
+/// otherwise use DHCP on its preferred NIC. `None` if it describes no device that exists or that it builds.
+pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
+    if !kernel::describes_network(command_line) {
+        return None;
+    }
+    let format = NetworkFormat::KernelCommandLine;
+    let config = crate::from_format(sys, &format, &Node::from(command_line), None).ok()?;
+    config.get("config").is_some_and(|entries| !entries.is_falsy()).then_some(config)
 }
 
 /// Returns the files of klibc's ipconfig; `None` if there are none.
@@ -173,7 +182,7 @@ fn glob(sys: &System, pattern: &str) -> Vec<String> {
 }
 
 /// Returns whether a name matches a pattern of `*`, `?` and `[…]`. Backtracks to the last star only, so it is quadratic.
-fn glob_match(pattern: &str, name: &str) -> bool {
+pub(crate) fn glob_match(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
@@ -275,7 +284,7 @@ mod tests {
 
     #[test]
     fn initramfs_config_needs_ip_or_iscsi() {
-        let (sys, _top) = sandbox();
+        let (sys, top) = sandbox();
         let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
         assert_eq!(initramfs_config(&sys, "ip=dhcp"), None);
         put("/run/net6-ens3.conf", "DEVICE6=ens3\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\n");
@@ -286,6 +295,11 @@ mod tests {
                         {control:manual,type:dhcp6}],type:physical}],version:1}";
         assert_eq!(json(initramfs_config(&sys, "quiet ip=dhcp")), expected);
         assert_eq!(json(initramfs_config(&sys, "ip6=ens3")), expected);
+        put("/sys/class/net/ens4/address", "52:54:00:00:00:02\n");
+        assert!(sys.remove("/sys/class/net/ens3/address").is_ok());
+        std::fs::remove_dir(top.join("sys/class/net/ens3")).unwrap();
+        assert_eq!(initramfs_config(&sys, "ip=dhcp"), None);
+        put("/sys/class/net/ens3/address", "52:54:00:00:00:01\n");
         put(OPEN_ISCSI, "");
         assert_eq!(json(initramfs_config(&sys, "quiet")), expected);
         let oracle = Format::of(&NetworkFormat::OracleImds).unwrap();

@@ -1,7 +1,7 @@
 //! The system's NICs as sysfs shows them: which of them can be configured, and which one the fallback configuration
 //! uses. Only [`read`] touches the system; everything else is pure.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use config::{Map, Node};
 use system::{Command, System, debug};
@@ -105,18 +105,15 @@ pub fn facts(nics: &[Nic]) -> Facts {
         driver: n.driver.clone(),
         is_failover_master: n.failover == Failover::Master,
     };
-    let counted = configurable(nics).unwrap_or_default();
+    let counted = configurable(nics);
     let fallback = candidates(nics).first().map(|nic| nic.name.clone());
     Facts { nics: counted.iter().map(nic).collect(), fallback, ..Facts::default() }
 }
 
 /// Returns the NICs that a configuration can describe.
-///
-/// # Errors
-/// Fails if two of them have the same MAC address.
-pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
+pub fn configurable(nics: &[Nic]) -> Vec<&Nic> {
     let shadowed = shadowed_by_netvsc(nics);
-    let mut by_mac: HashMap<&str, &Nic> = HashMap::new();
+    let mut macs: HashSet<&str> = HashSet::new();
     let mut counted = Vec::new();
     for nic in nics {
         let excluded = nic.is_excluded()
@@ -129,21 +126,12 @@ pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
         if excluded {
             continue;
         }
-        if let Some(other) = by_mac.insert(&nic.mac, nic)
-            && !nic.has_zero_mac()
-        {
-            if nic.driver.as_deref().is_some_and(|d| SHARED_MAC_DRIVERS.contains(&d)) {
-                by_mac.insert(&nic.mac, other);
-                continue;
-            }
-            return Err(format!(
-                "NICs {} and {} have the same MAC address {}",
-                other.name, nic.name, nic.mac
-            ));
+        let is_shared = nic.driver.as_deref().is_some_and(|d| SHARED_MAC_DRIVERS.contains(&d));
+        if macs.insert(&nic.mac) || nic.has_zero_mac() || !is_shared {
+            counted.push(nic);
         }
-        counted.push(nic);
     }
-    Ok(counted)
+    counted
 }
 
 /// Returns the names of NICs that are the accelerated path of a Hyper-V NIC: both have the same MAC address, and only
@@ -330,9 +318,9 @@ mod tests {
             Nic { ovs_internal: true, ..nic("ovs-br", "52:54:00:00:00:07") },
             Nic { driver: Some("qmi_wwan".into()), ..nic("wwan1", "52:54:00:00:00:02") },
         ];
-        assert_eq!(names(&configurable(&all).unwrap()), ["lo", "eth0", "eth1", "eth3"]);
+        assert_eq!(names(&configurable(&all)), ["lo", "eth0", "eth1", "eth3"]);
         let twice = [nic("a", "52:54:00:00:00:01"), nic("b", "52:54:00:00:00:01")];
-        assert!(configurable(&twice).unwrap_err().contains("a and b"));
+        assert_eq!(names(&configurable(&twice)), ["a", "b"]);
     }
 
     #[test]

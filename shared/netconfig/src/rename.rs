@@ -172,6 +172,7 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
     // The name of each link after the steps so far, by its index in `current`.
     let mut names: Vec<String> = current.iter().map(|p| p.name.clone()).collect();
     let mut down: Vec<usize> = Vec::new();
+    let mut taken: Vec<usize> = Vec::new();
     let mut spare = 0;
     for want in desired {
         let agrees = |have: &Option<String>, asked: &[String]| {
@@ -182,22 +183,21 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
             .filter(|i| {
                 let p = &current[*i];
                 p.configurable
+                    && !taken.contains(i)
                     && p.mac == want.mac
                     && agrees(&p.driver, &want.drivers)
                     && agrees(&p.device_id, want.device_id.as_slice())
             })
             .collect();
-        let link = match matching[..] {
-            [] => continue,
-            [one] => one,
-            _ => {
-                plan.problems.push(format!(
-                    "more than one interface has the MAC address {} of {}",
-                    want.mac, want.name
-                ));
-                continue;
-            }
-        };
+        let has_name = matching.iter().copied().find(|i| names[*i] == want.name);
+        let Some(link) = has_name.or(matching.first().copied()) else { continue };
+        taken.push(link);
+        if has_name.is_none() && matching.len() > 1 {
+            plan.problems.push(format!(
+                "more than one interface has the MAC address {} of {}; using {}",
+                want.mac, want.name, names[link]
+            ));
+        }
         if names[link] == want.name {
             continue;
         }
@@ -363,7 +363,9 @@ mod tests {
             ("busy", &[want("b", "1"), want("d", "3")], &[in_use(have("a", "1")), have("c", "3")], "c>d", 1),
             ("busy holder", &[want("b", "1")], &[have("a", "1"), in_use(have("b", "2"))], "", 1),
             ("nobody has it", &[want("b", "7")], &[have("a", "1")], "", 0),
-            ("two have it", &[want("b", "1")], &[have("a", "1"), have("c", "1")], "", 1),
+            ("two have it", &[want("b", "1")], &[have("a", "1"), have("c", "1")], "a>b", 1),
+            ("one has the name", &[want("c", "1")], &[have("a", "1"), have("c", "1")], "", 0),
+            ("both", &[want("b", "1"), want("d", "1")], &[have("a", "1"), have("c", "1")], "a>b c>d", 1),
             (
                 "a bridge of the same address",
                 &[want("b", "1")],

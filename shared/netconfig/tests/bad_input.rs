@@ -48,7 +48,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:8:29: network.config[1].subnets[0].address: expected an IP address with an optional /prefix; ignored",
                 "net:9:5: network.config[1].subnets[1].address: expected an address; ignored",
                 "net:10:12: network.config[1].subnets[2].type: expected one of dhcp dhcp4 dhcp6 static static6 manual …; ignored",
-                "net:11:69: network.config[1].subnets[3].routes[0].metric: expected a number from 0 to 4294967295; ignored",
+                "net:11:58: network.config[1].subnets[3].routes[0].gateway: expected an IP address; ignored",
                 "net:11:75: network.config[1].subnets[3].routes[1].destination: expected a destination; ignored",
             ],
             &["good:1", "eth0:1"],
@@ -89,6 +89,22 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:4:3: network.a: dependency cycle through a; ignoring that dependency",
             ],
             &["good:1", "a:0"],
+        ),
+        (
+            v2,
+            "  e:\n    addresses: [10.0.0.1/8]\n    activation-mode: maybe\n    link-local: [ipv5]\n    ipv6-mtu: -1\n    ipv6-privacy: 7\n    routes:\n    - {to: 1.0.0.0/8, via: 10.0.0.2, table: [1]}\n    - {to: 1.0.0.0/8, type: hole}\n    - {to: 1.0.0.0/8, scope: lnk}\n    - {to: 1.0.0.0/8, via: 10.0.0.2, from: me}\n    - {to: default}\n",
+            &[
+                "net:6:22: network.ethernets.e.activation-mode: expected manual or off; ignored",
+                "net:8:15: network.ethernets.e.ipv6-mtu: expected a number from 0 to 4294967295; ignored",
+                "net:9:19: network.ethernets.e.ipv6-privacy: expected true or false, found an integer; ignored",
+                "net:7:18: network.ethernets.e.link-local[0]: expected a list of ipv4 and ipv6, found a string; ignored",
+                "net:11:45: network.ethernets.e.routes[0].table: expected the number or name of a routing table; ignored",
+                "net:12:29: network.ethernets.e.routes[1].type: expected a route's type; ignored",
+                "net:13:30: network.ethernets.e.routes[2].scope: expected global, link or host; ignored",
+                "net:14:44: network.ethernets.e.routes[3].from: expected an IP address; ignored",
+                "net:15:7: network.ethernets.e.routes[4].via: expected a gateway, required with 'to: default'; ignored",
+            ],
+            &["good:1", "e:1"],
         ),
         (
             v2,
@@ -149,7 +165,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         ),
         (
             v1,
-            "- {type: physical, name: -1}\n- {type: physical, name: true}\n- {type: physical, name: []}\n- {type: physical, name: 7, mtu: -1, accept-ra: -1, subnets: [{type: dhcp, gateway: true, dns_nameservers: [-1, 1.5, 1.1.1.1], dns_search: [7, no], metric: -1, control: 1, routes: [{destination: 10.0.0.0/8, gateway: 1}, {destination: 10.0.0.0/8, gateway: 10.0.0.1, mtu: true, table: 1.5}]}]}\n- {type: vlan, name: v, vlan_link: good, vlan_id: true}\n- {type: nameserver, address: [true]}\n",
+            "- {type: physical, name: -1}\n- {type: physical, name: true}\n- {type: physical, name: []}\n- {type: physical, name: 7, mtu: -1, accept-ra: -1, subnets: [{type: dhcp, gateway: true, dns_nameservers: [-1, 1.5, 1.1.1.1], dns_search: [7, no], metric: -1, control: 1, routes: [{destination: 10.0.0.0/8, gateway: 1}, {destination: 10.0.0.0/8, gateway: 10.0.0.1, mtu: 1500, table: 1.5}]}]}\n- {type: vlan, name: v, vlan_link: good, vlan_id: true}\n- {type: nameserver, address: [true]}\n",
             &[
                 "net:4:26: network.config[1].name: expected a name, found a negative number; ignored",
                 "net:5:26: network.config[2].name: expected a name, found a boolean; ignored",
@@ -163,8 +179,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:7:157: network.config[4].subnets[0].metric: expected a number from 0 to 4294967295; ignored",
                 "net:7:170: network.config[4].subnets[0].control: expected a string, found an integer; ignored",
                 "net:7:217: network.config[4].subnets[0].routes[0].gateway: expected an IP address; ignored",
-                "net:7:271: network.config[4].subnets[0].routes[1].mtu: expected a number from 0 to 4294967295, found a boolean; ignored",
-                "net:7:284: network.config[4].subnets[0].routes[1].table: expected a name, found a number; ignored",
+                "net:7:284: network.config[4].subnets[0].routes[1].table: expected the number or name of a routing table; ignored",
                 "net:8:51: network.config[5].vlan_id: expected a VLAN ID from 0 to 4094; ignored",
                 "net:9:32: network.config[6].address[0]: expected a string, found a boolean; ignored",
             ],
@@ -276,6 +291,112 @@ fn findings_have_positions_and_the_rest_is_parsed() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// Values of the right type that no network service accepts: those that it would ignore are ignored, the others are reported.
+#[test]
+fn impossible_values_are_reported() {
+    let v1 = |entry: &str| format!("{{version: 1, config: [{entry}]}}");
+    let static_v1 = |more: &str| {
+        v1(&format!("{{type: physical, name: e, subnets: [{{type: static, address: 10.0.0.5/8, {more}}}]}}"))
+    };
+    let v2 = |device: &str| format!("{{version: 2, ethernets: {{e: {{dhcp4: true, {device}}}}}}}");
+    let two = |more: &str| v1(&format!("{{type: physical, name: e, subnets: [{{type: dhcp}}]}}, {more}"));
+    for (text, key, message) in [
+        (static_v1("gateway: 10.0.0.300"), "config[0].subnets[0].gateway", "expected an IP address; ignored"),
+        (
+            static_v1("gateway: fe80::1"),
+            "config[0].subnets[0].gateway",
+            "expected an IPv4 address, as `address` is",
+        ),
+        (
+            static_v1("dns_nameservers: [dns.example]"),
+            "config[0].subnets[0].dns_nameservers[0]",
+            "expected an IP address; ignored",
+        ),
+        (
+            static_v1("dns_nameservers: 1.1.1.1 dns"),
+            "config[0].subnets[0].dns_nameservers",
+            "expected IP addresses; ignored",
+        ),
+        (static_v1("dns_nameservers: ['1.1.1.1%eth0', '[fd00::1]:53#a', '9.9.9.9:53']"), "", ""),
+        (
+            static_v1("gateway: 'fe80::1%e'"),
+            "config[0].subnets[0].gateway",
+            "expected an IPv4 address, as `address` is",
+        ),
+        (static_v1("mtu: 67"), "config[0].subnets[0].mtu", "expected an MTU from 68 to 65536; ignored"),
+        (two("{type: nameserver, address: dns}"), "config[1].address", "expected IP addresses; ignored"),
+        (
+            two("{type: vlan, name: v, vlan_link: e, vlan_id: '5000'}"),
+            "config[1].vlan_id",
+            "expected a VLAN ID from 0 to 4094; ignored",
+        ),
+        (two("{type: physical, name: e}"), "e", "described twice; using the last one"),
+        (
+            two("{type: physical, name: f, mac_address: '00:00:00:00:00:00'}"),
+            "config[1].mac_address",
+            "the MAC address of no NIC; ignored",
+        ),
+        (two("{type: loopback, name: lo, mac_address: '00:00:00:00:00:00'}"), "", ""),
+        (v2("mtu: 70000"), "ethernets.e.mtu", "expected an MTU from 68 to 65536; ignored"),
+        (v2("mtu: 0"), "", ""),
+        (v2("gateway4: _dhcp4"), "", ""),
+        (v2("gateway4: fd00::1"), "ethernets.e.gateway4", "expected an IPv4 address"),
+        (v2("gateway6: 10.0.0.1"), "ethernets.e.gateway6", "expected an IPv6 address"),
+        (
+            v2("nameservers: {addresses: [1.1.1.1, x]}"),
+            "ethernets.e.nameservers.addresses[1]",
+            "expected an IP address; ignored",
+        ),
+        (
+            v2("routes: [{to: 10.0.0.0/8, via: 10.0.0.300}]"),
+            "ethernets.e.routes[0].via",
+            "expected an IP address; ignored",
+        ),
+        (
+            v2("routes: [{to: 10.0.0.0/8, via: fd00::1}]"),
+            "ethernets.e.routes[0].via",
+            "expected an IPv4 address, as the destination is",
+        ),
+        (
+            "{version: 2, dummy-devices: {d: {}}, bridges: {b: {interfaces: [d, f], dhcp4: true}}}".into(),
+            "b",
+            "undefined member f",
+        ),
+        (
+            "{ethernets: {e: {dhcp4: true}}}".into(),
+            "version",
+            "required, but missing; reading the configuration as version 2",
+        ),
+    ] {
+        let root = config::yaml::parse("net", &text).unwrap().root;
+        let parsed = parse::parse(&root, &facts()).unwrap();
+        let found = parsed.findings.iter().filter(|f| f.kind == config::FindingKind::Invalid);
+        let found: Vec<_> = found.map(|f| (f.key.as_str(), f.message.as_str())).collect();
+        let key = format!("network.{key}");
+        let expected = if message.is_empty() { Vec::new() } else { vec![(key.as_str(), message)] };
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+/// Without a valid address nothing is written, but only if an invalid part may have had one.
+#[test]
+fn only_a_lost_address_makes_a_configuration_unusable() {
+    for (entry, is_usable) in [
+        (
+            "{type: bridge, name: b, bridge_interfaces: [e], params: {bridge_maxwait: [e 0], bridge_stp: maybe}}",
+            true,
+        ),
+        ("{type: physical, name: e, mac_address: x, mtu: 7, params: {driver: [1]}}", true),
+        ("{type: physical, name: e, subnets: [{type: static, address: 10.0.0.300}]}", false),
+        ("{type: physical, name: [e]}", false),
+        ("{type: physical, name: 'a b'}", false),
+        ("{type: vlan, name: v, vlan_link: e, vlan_id: 5000}", false),
+    ] {
+        let text = format!("{{version: 1, config: [{{type: physical, name: lo0}}, {entry}]}}");
+        assert_eq!(read(&text).is_ok(), is_usable, "{text}");
+    }
+}
+
 /// Renderers get the valid options and overrides as they are written.
 #[test]
 fn options_of_a_wrong_type_do_not_affect_the_others() {
@@ -283,7 +404,7 @@ fn options_of_a_wrong_type_do_not_affect_the_others() {
     for (given, expected) in [
         (
             "{bond-mode: 4, bond_miimon: '100', bond-arp_ip_target: [1.1.1.1, true], bond-min-links: [], bond-x: yes}",
-            r#"{"bond-arp_ip_target":["1.1.1.1"],"bond-mode":4,"bond-x":true,"bond_miimon":"100"}"#,
+            r#"{"bond-arp-ip-target":["1.1.1.1"],"bond-miimon":"100","bond-mode":4,"bond-x":true}"#,
         ),
         ("{bond-mode: 1.5, bond-arp_ip_target: [1], bond-lacp-rate: fast}", r#"{"bond-lacp-rate":"fast"}"#),
     ] {

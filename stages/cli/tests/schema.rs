@@ -194,10 +194,35 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     machine.put("misspelled", "version: 2\nvlans: {v: {id: 1, link: e0, adresses: []}}\n");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
     let expected = format!(
-        "{wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: …\n   \
+        "{wrong}:2:9: warning: network.v: undefined parent device e0\n 2 | vlans: …\n   |        ^\n\
+         {wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: …\n   \
          |        ^\n"
     );
     assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), expected));
+    // What the boot finds, with the boot's text; an error where the boot ignores the value.
+    for (text, is_valid, finding) in [
+        (
+            "{e: {addresses: [10.0.0.300/24]}}",
+            false,
+            "2:29: error: network.ethernets.e.addresses[0]: expected an IP address",
+        ),
+        (
+            "{e: {dhcp4: yes, mtu: 9}}",
+            false,
+            "2:34: error: network.ethernets.e.mtu: expected an MTU from 68 to 65536; ignored",
+        ),
+        (
+            "{e: {nameservers: {addresses: [dns.example]}}}",
+            false,
+            "2:43: error: network.ethernets.e.nameservers.addresses[0]: ",
+        ),
+        ("{e: {dhcp4: yes, set-name: f}, f: {}}", true, "2:43: warning: network.f: has the same name as e"),
+    ] {
+        machine.put("network", &format!("version: 2\nethernets: {text}\n"));
+        let (code, _, err) = run(&["-t", "network-config", "-c", &file("network")]);
+        assert!((code == 0) == is_valid && err.contains(finding), "{text}: {err}");
+        assert_eq!(err.matches(finding).count(), 1, "{text}: {err}");
+    }
     let (code, _, err) = run(&["-c", &file("broken")]);
     assert!(code == 1 && err.contains("errors: format-l"), "{err}");
     let (code, out, _) = run(&["-c", &file("nothing")]);

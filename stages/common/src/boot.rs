@@ -136,7 +136,7 @@ impl datasource::Machine for Boot {
         let renderers = self.network_list("renderers");
         Nics {
             candidates: netconfig::nics::candidates(&all).iter().map(nic).collect(),
-            configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
+            configurable: netconfig::nics::configurable(&all).iter().map(nic).collect(),
             uses_netplan: netconfig::render::select(&self.sys, renderers.as_deref())
                 .is_ok_and(netconfig::render::Renderer::has_passthrough),
         }

@@ -58,6 +58,9 @@ pub fn check_network(root: &Node) -> Findings {
     reader.into_findings()
 }
 
+/// The sections by which a configuration without a version is one of version 2.
+const V2_SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
+
 fn check_version(reader: &mut Reader, node: &Node) {
     match node.get("version").map(|version| (version, &version.value)) {
         Some((_, Value::Int(1))) => check_value(reader, tables::network_v1::VERSION_1.types, node),
@@ -65,6 +68,12 @@ fn check_version(reader: &mut Reader, node: &Node) {
         Some((version, _)) => reader.nested("version", |c| {
             c.add_finding(FindingKind::Invalid, version, "expected 1 or 2");
         }),
+        // As in netplan.
+        None if V2_SECTIONS.iter().any(|name| node.get(name).is_some_and(|section| !section.is_falsy())) => {
+            let mut node = node.clone();
+            node.as_map_mut().and_then(|map| map.insert("version", 2));
+            check_value(reader, tables::network_v2::VERSION_2.types, &node);
+        }
         None if node.as_map().is_some() => {
             reader.nested("version", |c| {
                 c.add_finding(FindingKind::Invalid, node, "required, but missing");

@@ -118,7 +118,7 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         Some((known, parsed)) if known.nics == facts.nics => Ok(Cow::Borrowed(parsed)),
         _ => parse::parse(config, &facts).map(Cow::Owned),
     };
-    let mut rendered =
+    let rendered =
         render::render_parsed(config, parsed.as_deref(), renderer, &target).map_err(system::Error::new)?;
     let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
     let mut manifest = Manifest::read(sys, &manifest_path);
@@ -132,10 +132,8 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             {
                 return Err(incomplete_config(&parsed));
             }
-            if is_passthrough {
-                rendered.findings.extend(parsed.cycles.clone());
-            }
-            applied.links = parsed.model.links.iter().map(|link| link.name.clone()).collect();
+            applied.links =
+                renderer.model(&parsed.model).links.iter().map(|link| link.name.clone()).collect();
         }
         // netplan gets the configuration unchanged and may support more of it.
         Err(message) => {
@@ -206,15 +204,7 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
         debug!(sys, "{}", lines::NO_NAMES);
         return;
     }
-    let counted = match nics::configurable(nics) {
-        Ok(counted) => counted,
-        Err(message) => {
-            warning!(sys, "not renaming interfaces: {message}");
-            applied.problems.push(message);
-            return;
-        }
-    };
-    let present = match rename::current_links(sys, &counted) {
+    let present = match rename::current_links(sys, &nics::configurable(nics)) {
         Ok(present) => present,
         // The files have the same names for the network service.
         failed => return applied.record_problem(sys, failed),

@@ -1,8 +1,8 @@
 //! Builds the model: links by id, and findings with the path of the current key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use config::{Finding, FindingKind, Findings, Node, Position};
+use config::{Finding, FindingKind, Findings, Node, Position, join_key};
 
 use crate::model::{Link, LinkKind, Model};
 
@@ -13,10 +13,32 @@ pub struct Parsed {
     pub model: Model,
     /// Invalid or unknown parts, with their positions.
     pub findings: Findings,
-    /// The findings about devices that depend on themselves, which are invalid for every network service.
-    pub cycles: Findings,
+    /// The findings about parts that are invalid for every network service, without what becomes of them here.
+    pub invalid: Findings,
+    /// The keys of the findings about parts that are used nevertheless.
+    pub accepted: HashSet<String>,
+    /// The keys of the values that are ignored.
+    pub discarded: HashSet<String>,
+    /// The devices that others refer to and that the configuration does not describe.
+    pub undefined: Vec<String>,
     /// The first part that is ignored because it is invalid; `None` if the configuration is used as a whole.
     pub first_discarded: Option<Finding>,
+    /// The first ignored part that may have had an address.
+    pub(super) first_lost: Option<Finding>,
+}
+
+impl Parsed {
+    /// Returns the findings about invalid parts with what becomes of them in a file for netplan.
+    pub fn invalid_for_netplan(&self) -> Findings {
+        let mut findings = Findings::default();
+        for mut finding in self.invalid.iter().cloned() {
+            if self.discarded.contains(&finding.key) {
+                finding.message += "; ignored";
+            }
+            findings.push(finding);
+        }
+        findings
+    }
 }
 
 #[derive(Default)]
@@ -25,6 +47,8 @@ pub struct Builder {
     /// The positions of the current device and of all devices.
     pub current: Position,
     pub(super) positions: HashMap<String, Position>,
+    /// The devices in sections that only netplan reads.
+    pub(super) elsewhere: HashSet<String>,
     index: HashMap<String, usize>,
 }
 
@@ -34,16 +58,45 @@ impl Builder {
         Builder { parsed: Parsed { model, ..Parsed::default() }, ..Builder::default() }
     }
 
-    /// Reports an invalid part of the configuration, which is ignored.
+    /// Reports an invalid part of the configuration, which is ignored and may have had an address.
     pub fn discard(&mut self, node: &Node, key: &str, message: impl std::fmt::Display) {
-        self.discard_at(&node.at, key, format!("{message}; ignored"));
+        self.discard_value(node, key, message);
+        self.lose();
     }
 
-    /// Reports an invalid part of the configuration, which is ignored; the message says so.
-    pub fn discard_at(&mut self, at: &Position, key: &str, message: String) {
+    /// Notes that an address may have been in what was reported last.
+    pub fn lose(&mut self) {
+        let last = self.parsed.findings.iter().last();
+        self.parsed.first_lost = self.parsed.first_lost.take().or_else(|| last.cloned());
+    }
+
+    /// Reports an invalid value without which the configuration is not complete.
+    pub fn discard_value(&mut self, node: &Node, key: &str, message: impl std::fmt::Display) {
+        self.parsed.discarded.insert(key.to_string());
+        self.discard_at(&node.at, key, &message.to_string(), "ignored");
+    }
+
+    /// Reports an invalid part of the configuration, and what becomes of it.
+    pub fn discard_at(&mut self, at: &Position, key: &str, problem: &str, outcome: &str) {
+        self.parsed.invalid.invalid(at, key, problem);
+        let message = format!("{problem}; {outcome}");
         let finding = Finding { kind: FindingKind::Invalid, at: at.clone(), key: key.to_string(), message };
         self.parsed.first_discarded.get_or_insert_with(|| finding.clone());
         self.parsed.findings.push(finding);
+    }
+
+    /// Reports an invalid value that is ignored; without it the configuration still counts as complete.
+    pub fn ignore(&mut self, node: &Node, key: &str, problem: &str) {
+        self.parsed.discarded.insert(key.to_string());
+        self.parsed.invalid.invalid(&node.at, key, problem);
+        self.parsed.findings.invalid(&node.at, key, format!("{problem}; ignored"));
+    }
+
+    /// Reports an invalid part that is used nevertheless.
+    pub fn report_invalid(&mut self, at: &Position, key: &str, problem: String) {
+        self.parsed.accepted.insert(key.to_string());
+        self.parsed.invalid.invalid(at, key, problem.clone());
+        self.parsed.findings.invalid(at, key, problem);
     }
 
     pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
@@ -78,6 +131,10 @@ impl Builder {
             for (key, value) in new {
                 link.params.insert(key, value);
             }
+        }
+        if self.positions.contains_key(&link.id) {
+            let key = join_key("network", &link.id);
+            self.report_invalid(&self.current.clone(), &key, "described twice; using the last one".into());
         }
         self.positions.insert(link.id.clone(), self.current.clone());
         match self.index.get(&link.id) {

@@ -32,9 +32,9 @@ fn check_names(build: &mut Builder) {
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in invalid {
         let at = position(build, &id);
-        let message = "invalid name (a slash, whitespace, a control character or a shell metacharacter); ignoring the \
-                       device";
-        build.discard_at(&at, "network", message.to_string());
+        let problem = "invalid name (a slash, whitespace, a control character or a shell metacharacter)";
+        build.discard_at(&at, "network", problem, "ignoring the device");
+        build.lose();
         build.remove(&id);
     }
     let mut seen: HashMap<&str, &str> = HashMap::new();
@@ -46,7 +46,7 @@ fn check_names(build: &mut Builder) {
     }
     for (id, message) in twice {
         let at = position(build, &id);
-        build.parsed.findings.invalid(&at, join_key("network", &id), message);
+        build.report_invalid(&at, &join_key("network", &id), message);
     }
 }
 
@@ -58,8 +58,13 @@ fn check_members(build: &mut Builder) {
     let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
     let undescribed = |member: &Link, whole: &str| {
         let problems = || (whole.to_string(), format!("undefined member {}", shown_name(&member.id)));
-        (!build.positions.contains_key(&member.id)).then(problems)
+        let is_known = build.positions.contains_key(&member.id) || build.elsewhere.contains(&member.id);
+        (!is_known).then(problems)
     };
+    let undefined = links.iter().filter(|link| !build.positions.contains_key(&link.id)).map(|link| &link.id);
+    let parents =
+        links.iter().filter_map(|link| link.vlan_link.as_ref()).filter(|id| !known.contains(id.as_str()));
+    let undefined = undefined.chain(parents).filter(|id| !build.elsewhere.contains(*id)).cloned().collect();
     for link in links {
         if let Some(bond) = &link.bond {
             problems.extend(undescribed(link, bond));
@@ -84,13 +89,15 @@ fn check_members(build: &mut Builder) {
     for link in links {
         if let Some(lower) = &link.vlan_link
             && !known.contains(lower.as_str())
+            && !build.elsewhere.contains(lower)
         {
             problems.push((link.id.clone(), format!("undefined parent device {}", shown_name(lower))));
         }
     }
+    build.parsed.undefined = undefined;
     for (id, message) in problems {
         let at = position(build, &id);
-        build.parsed.findings.invalid(&at, join_key("network", &id), message);
+        build.report_invalid(&at, &join_key("network", &id), message);
     }
 }
 
@@ -139,9 +146,7 @@ fn break_cycles(build: &mut Builder) {
             (build.parsed.model.links[whole].id.clone(), build.parsed.model.links[part].clone());
         let at = position(build, &id);
         let message = format!("dependency cycle through {}", shown_name(&member.id));
-        let key = join_key("network", &id);
-        build.discard_at(&at, &key, format!("{message}; ignoring that dependency"));
-        build.parsed.cycles.invalid(&at, key, message);
+        build.discard_at(&at, &join_key("network", &id), &message, "ignoring that dependency");
         let link = &mut build.parsed.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {

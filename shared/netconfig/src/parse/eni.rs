@@ -1,24 +1,30 @@
-//! ifupdown's interfaces file (old config drives and NoCloud metadata, `net-convert`), converted to version 1. Addresses,
-//! DNS servers and which interfaces are up at boot are converted. Hooks, bonds, bridges and settings of a single address
-//! family are not, as in upstream, and are named in a finding. Pure: files that the text includes with `source` come with
-//! [`Facts`].
+//! ifupdown's interfaces file (old config drives and NoCloud metadata, `net-convert`), converted to version 1: addresses,
+//! DNS servers, which interfaces are up at boot, bonds, bridges, VLANs, and the routes and addresses that hooks add.
+//! Everything else is named in a finding. Pure: files that the text includes with `source` come with [`Facts`].
 //!
-//! Words are separated by any whitespace and lines may be continued, as in ifupdown itself (upstream splits at single
+//! Words are separated by any number of blanks and tabs, and lines may be continued, as in ifupdown itself (upstream splits at single
 //! spaces).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use config::{Findings, Map, Node, Position};
 
+use super::characters::is_unsafe_in_files;
 use super::facts::{Facts, Include};
+use super::hook::{Effect, effect};
 use super::section::version_1;
 
 /// The maximum nesting of included files.
 const MAX_INCLUDE_DEPTH: usize = 8;
 
-/// The options of a stanza that version 1 can express.
-const COPIED_OPTIONS: [&str; 3] = ["netmask", "gateway", "broadcast"];
+/// The options that a subnet of version 1 has by the same name, `address` only with a static one.
+const SUBNET_OPTIONS: [&str; 6] = ["address", "broadcast", "gateway", "netmask", "pointopoint", "scope"];
+
+/// The options of a bridge with a value for each port, and a line for each of these.
+const PORT_OPTIONS: [&str; 3] = ["bridge_pathcost", "bridge_portprio", "bridge_waitport"];
+
+const UNSUPPORTED: &str = "not supported when converting an interfaces file; ignored";
 
 /// Returns the files that a string names, so that the caller can read them into [`Facts::includes`].
 pub fn includes(text: &str, dir: &str) -> Vec<Include> {
@@ -54,31 +60,36 @@ fn logical_lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
         }
         let mut words = Vec::new();
         while let Some(head) = line.trim_end().strip_suffix('\\') {
-            words.extend(head.split_whitespace());
+            words.extend(words_of(head));
             line = rest.next().map_or("", |(line, _)| line);
         }
-        words.extend(line.split_whitespace());
+        words.extend(words_of(line));
         Some((number, words))
     })
     .filter(|(_, words)| !words.is_empty())
 }
 
-/// One `iface` stanza.
-#[derive(Debug)]
+/// Returns the words of a line. Other whitespace stays in a word, and the line is not used.
+fn words_of(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', '\t']).filter(|word| !word.is_empty())
+}
+
+/// One `iface` stanza. Hyphens replace underscores in the names of its options.
+#[derive(Debug, Clone)]
 struct Stanza {
     at: Position,
     family: String,
     method: String,
-    hwaddress: Option<Node>,
-    options: HashMap<&'static str, Node>,
-    servers: Vec<Node>,
-    search: Vec<Node>,
+    options: Vec<(String, Vec<Node>)>,
 }
 
 #[derive(Debug)]
 struct Interface {
     name: String,
-    auto: bool,
+    /// The event at which the interface is brought up.
+    control: &'static str,
+    /// Other interfaces inherit its options.
+    is_template: bool,
     at: Position,
     stanzas: Vec<Stanza>,
 }
@@ -91,15 +102,29 @@ struct Interfaces {
 }
 
 impl Interfaces {
-    fn index_of(&mut self, name: &str, at: &Position) -> usize {
+    fn get_mut(&mut self, name: &str, at: &Position) -> &mut Interface {
         let next = self.all.len();
         let index = *self.index.entry(name.to_string()).or_insert(next);
         if index == next {
-            let name = name.to_string();
-            self.all.push(Interface { name, auto: false, at: at.clone(), stanzas: Vec::new() });
+            let (name, at) = (name.to_string(), at.clone());
+            self.all.push(Interface { name, control: "manual", is_template: false, at, stanzas: Vec::new() });
         }
-        index
+        &mut self.all[index]
     }
+}
+
+/// A device of version 1, by all stanzas of its name and its aliases.
+#[derive(Default)]
+struct Device {
+    entry: Map,
+    params: Map,
+    /// The members of a bond or bridge, or the parent of a VLAN.
+    lower: Vec<String>,
+    master: Option<String>,
+    is_bridge: bool,
+    is_bond: bool,
+    subnets: Vec<Node>,
+    at: Position,
 }
 
 /// Converts the text (a scalar) to version 1.
@@ -114,57 +139,199 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut interfaces = Interfaces::default();
     let dir = facts.interfaces_dir.as_deref().unwrap_or(DEFAULT_DIR);
     parse_lines(&mut interfaces, content, dir, &mut vec![source.to_string()], facts, findings);
-    let mut devices: Vec<(&str, Map, Vec<Node>)> = Vec::new();
-    let mut index: HashMap<&str, usize> = HashMap::new();
+    let mut devices: BTreeMap<String, Device> = BTreeMap::new();
     for interface in &interfaces.all {
         if interface.stanzas.is_empty() {
             findings.invalid(&interface.at, "auto", "no 'iface' stanza; ignored");
+        }
+        if interface.is_template && interface.control == "manual" {
             continue;
         }
         // `eth0:1` is an alias: an additional address of eth0.
-        let device = interface.name.split(':').next().unwrap_or_default();
+        let name = interface.name.split(':').next().unwrap_or_default();
         for stanza in &interface.stanzas {
-            let next = devices.len();
-            let index = *index.entry(device).or_insert(next);
-            if index == next {
-                let kind = if device == "lo" { "loopback" } else { "physical" };
-                let name = Node { at: stanza.at.clone(), ..device.into() };
-                let mut entry = Map::from([("type", kind.into()), ("name", name)]);
-                entry.insert_some("mac_address", stanza.hwaddress.clone());
-                devices.push((device, entry, Vec::new()));
+            let device = devices.entry(name.to_string()).or_default();
+            if device.entry.is_empty() {
+                device.at = stanza.at.clone();
+                device.entry.insert("name", Node { at: stanza.at.clone(), ..name.into() });
+                if let Some((parent, tag)) = name.rsplit_once('.')
+                    && tag.parse::<u16>().is_ok()
+                {
+                    device.set_parent(name, &Node { at: stanza.at.clone(), ..parent.into() });
+                }
             }
-            devices[index].2.push(subnet(interface, stanza));
+            device.add(name, interface, stanza, findings);
         }
     }
-    sort::sort_by_key(&mut devices, |(name, ..)| *name);
-    let entries = devices.into_iter().map(|(_, mut entry, subnets)| {
-        entry.insert("subnets", subnets);
-        Node::from(entry)
-    });
+    add_lower(&mut devices);
+    let masters: HashSet<String> = devices.values().filter_map(|device| device.master.clone()).collect();
+    let entries = devices.into_iter().map(|(name, device)| device.into_entry(&name, masters.contains(&name)));
     Ok(version_1(entries.collect()))
 }
 
-fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
-    // A single stanza keeps its method for any family; upstream rejects more than one, so this cannot differ from it.
-    let method = match (&*stanza.family, &*stanza.method) {
-        ("inet6", "dhcp") if interface.stanzas.len() > 1 => "dhcp6",
-        ("inet6", "auto") if interface.stanzas.len() > 1 => "ipv6_slaac",
-        (_, method) => method,
-    };
-    let mut subnet = Map::from([
-        // The interface's name in its file, for people who read the stored configuration.
-        ("_orig_eni_name", interface.name.as_str().into()),
-        ("type", Node { at: stanza.at.clone(), ..method.into() }),
-        ("control", if interface.auto { "auto" } else { "manual" }.into()),
-    ]);
-    let address = stanza.options.get("address").filter(|_| stanza.method == "static");
-    subnet.insert_some("address", address.cloned());
-    for key in COPIED_OPTIONS {
-        subnet.insert_some(key, stanza.options.get(key).cloned());
+/// Completes the bonds by the devices that name them as their master, and adds members and parents without a stanza.
+fn add_lower(devices: &mut BTreeMap<String, Device>) {
+    let masters: Vec<_> = devices.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
+    for (name, master) in masters {
+        if let Some(bond) = devices.get_mut(&master).filter(|bond| !bond.lower.contains(&name)) {
+            bond.lower.push(name);
+        }
     }
-    subnet.insert_unless_empty("dns_nameservers", stanza.servers.clone());
-    subnet.insert_unless_empty("dns_search", stanza.search.clone());
-    Node { at: stanza.at.clone(), ..subnet.into() }
+    let lower: Vec<_> =
+        devices.values().flat_map(|d| d.lower.iter().map(|l| (l.clone(), d.at.clone()))).collect();
+    for (name, at) in lower {
+        devices.entry(name.clone()).or_insert_with(|| Device {
+            entry: Map::from([("name", Node { at: at.clone(), ..name.into() })]),
+            at,
+            ..Device::default()
+        });
+    }
+}
+
+impl Device {
+    /// Returns the entry of version 1.
+    fn into_entry(mut self, name: &str, is_master: bool) -> Node {
+        let members = |lower: &[String]| lower.iter().map(|l| Node::from(l.as_str())).collect::<Vec<_>>();
+        let kind = if name == "lo" {
+            "loopback"
+        } else if self.is_bridge {
+            self.entry.insert("bridge_interfaces", members(&self.lower));
+            self.entry.insert_unless_empty("params", self.params);
+            "bridge"
+        } else if self.is_bond || is_master {
+            self.entry.insert("bond_interfaces", members(&self.lower));
+            self.entry.insert("params", self.params);
+            "bond"
+        } else if self.entry.get("vlan_link").is_some() {
+            "vlan"
+        } else {
+            "physical"
+        };
+        self.entry.insert("type", kind);
+        self.entry.insert("subnets", self.subnets);
+        Node { at: self.at, ..self.entry.into() }
+    }
+
+    /// Makes the device a VLAN, with the number at the end of its name as the ID.
+    fn set_parent(&mut self, name: &str, parent: &Node) {
+        let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let id = name[digits..].parse::<i64>().ok().filter(|_| self.entry.get("vlan_id").is_none());
+        self.entry.insert_some("vlan_id", id);
+        self.lower = parent.as_str().map(String::from).into_iter().collect();
+        self.entry.insert("vlan_link", parent.clone());
+    }
+
+    fn add(&mut self, name: &str, interface: &Interface, stanza: &Stanza, findings: &mut Findings) {
+        let is_1 = |word: &Node| word.as_str() == Some("1");
+        let asks_dhcp = stanza.options.iter().any(|(name, words)| name == "dhcp" && words.iter().all(is_1));
+        let method = match (&*stanza.family, &*stanza.method) {
+            ("inet6", "dhcp") => "dhcp6",
+            ("inet6", "auto") if asks_dhcp => "ipv6_dhcpv6-stateless",
+            ("inet6", "auto") => "ipv6_slaac",
+            (_, "bootp") => "dhcp",
+            (_, method) => method,
+        };
+        let text = |text: &str| Node { at: stanza.at.clone(), ..text.into() };
+        let mut subnet = Map::from([
+            // The interface's name in its file, for people who read the stored configuration.
+            ("_orig_eni_name", text(&interface.name)),
+            ("type", text(method)),
+            ("control", text(interface.control)),
+        ]);
+        let mut more = Vec::new();
+        let mut routes = Vec::new();
+        let mut servers: Vec<Node> = Vec::new();
+        for (option, words) in &stanza.options {
+            let Some(first) = words.first() else {
+                findings.invalid(&stanza.at, option, "expected a value; ignored");
+                continue;
+            };
+            let texts = || words.iter().filter_map(Node::as_str);
+            let names = || texts().filter(|name| *name != "none").map(String::from);
+            let joined = |separator: &str| {
+                let joined = texts().collect::<Vec<_>>().join(separator);
+                Node { at: first.at.clone(), ..joined.as_str().into() }
+            };
+            let option = option.as_str();
+            match option {
+                "address" if stanza.method != "static" => {}
+                "metric" => drop(subnet.insert(option, number_or_text(first))),
+                _ if SUBNET_OPTIONS.contains(&option) => drop(subnet.insert(option, first.clone())),
+                "dns-nameservers" => servers = words.clone(),
+                "dns-nameserver" => servers.extend(words.iter().cloned()),
+                "dns-search" | "dns-domain" => drop(subnet.insert("dns_search", words.clone())),
+                "hwaddress" if self.entry.get("mac_address").is_none() => {
+                    let is_keyword = |word: &&Node| ["ether", "random"].map(Some).contains(&word.as_str());
+                    self.entry
+                        .insert_some("mac_address", words.iter().find(|word| !is_keyword(word)).cloned());
+                }
+                "hwaddress" => {}
+                "mtu" if stanza.family == "inet6" => drop(subnet.insert(option, number_or_text(first))),
+                "mtu" => drop(self.entry.insert(option, number_or_text(first))),
+                "accept-ra" | "autoconf" => {
+                    if option == "accept-ra" || is_1(first) {
+                        self.entry.insert("accept-ra", first.as_str() != Some("0"));
+                    }
+                }
+                "dhcp" if stanza.method == "auto" => {}
+                "vlan-raw-device" => self.set_parent(name, first),
+                "vlan-id" => drop(self.entry.insert("vlan_id", number_or_text(first))),
+                "bond-slaves" | "slaves" => {
+                    self.is_bond = true;
+                    self.lower.extend(names());
+                }
+                "bond-master" => self.master = names().next(),
+                "bridge-ports" => {
+                    self.is_bridge = true;
+                    self.lower.extend(names());
+                }
+                "bridge-hw" => self.entry.insert_some("mac_address", words.last().cloned()),
+                _ if option.starts_with("bond-") => drop(self.params.insert(option, joined(","))),
+                _ if option.starts_with("bridge-") => {
+                    let key = option.replace('-', "_");
+                    let value = match first.as_str() {
+                        _ if PORT_OPTIONS.contains(&&*key) => {
+                            let known =
+                                self.params.get(&key).map(Node::items).unwrap_or_default().iter().cloned();
+                            Node::from(known.chain([joined(" ")]).collect::<Vec<_>>())
+                        }
+                        Some("yes") => text("on"),
+                        Some("no") => text("off"),
+                        _ => first.clone(),
+                    };
+                    self.params.insert(key, value);
+                }
+                "up" | "post-up" | "pre-up" | "down" | "post-down" | "pre-down" => {
+                    match effect(&texts().collect::<Vec<_>>(), name) {
+                        Some(Effect::Route(route)) if option.ends_with("up") => {
+                            routes.push(Node { at: first.at.clone(), ..route.into() })
+                        }
+                        Some(Effect::Address(address)) if option.ends_with("up") => more.push(address),
+                        Some(_) => {}
+                        None => findings.unknown(&first.at, option, UNSUPPORTED),
+                    }
+                }
+                _ => findings.unknown(&first.at, option, UNSUPPORTED),
+            }
+        }
+        subnet.insert_unless_empty("dns_nameservers", servers);
+        subnet.insert_unless_empty("routes", routes);
+        self.subnets.push(Node { at: stanza.at.clone(), ..subnet.into() });
+        for address in more {
+            let fixed =
+                [("type", text("static")), ("control", text(interface.control)), ("address", text(&address))];
+            self.subnets.push(Node { at: stanza.at.clone(), ..Map::from(fixed).into() });
+        }
+    }
+}
+
+/// Returns a word as a number if it is one: no renderer quotes it then.
+fn number_or_text(word: &Node) -> Node {
+    let number = word
+        .as_str()
+        .filter(|text| text.bytes().all(|b| b.is_ascii_digit()))
+        .and_then(|t| t.parse::<i64>().ok());
+    number.map_or_else(|| word.clone(), |number| Node { at: word.at.clone(), ..number.into() })
 }
 
 fn parse_lines(
@@ -176,11 +343,14 @@ fn parse_lines(
     findings: &mut Findings,
 ) {
     let source: Rc<str> = open.last().map_or("interfaces", String::as_str).into();
-    let mut current: Option<usize> = None;
+    let mut current: Option<String> = None;
     for (line, words) in logical_lines(text) {
         let at = Position { source: Some(source.clone()), line, column: 1 };
-        let text = |word: &str| Node { at: at.clone(), ..word.into() };
         let (option, rest) = (words[0], &words[1..]);
+        if words.iter().any(|word| word.contains(is_unsafe_in_files)) {
+            findings.invalid(&at, "line", "control characters and backslashes are not allowed; ignored");
+            continue;
+        }
         match option {
             "source" | "source-directory" => {
                 let files = include(&words, dir).and_then(|i| facts.includes.get(&i));
@@ -193,57 +363,59 @@ fn parse_lines(
                     parse_lines(interfaces, content, parent_dir(path), open, facts, findings);
                     open.pop();
                 }
-                continue;
             }
-            "auto" => {
+            "auto" | "allow-auto" => {
+                rest.iter().for_each(|name| interfaces.get_mut(name, &at).control = "auto");
+            }
+            "allow-hotplug" => {
                 for name in rest {
-                    let index = interfaces.index_of(name, &at);
-                    interfaces.all[index].auto = true;
+                    let interface = interfaces.get_mut(name, &at);
+                    interface.control = if interface.control == "auto" { "auto" } else { "hotplug" };
                 }
-                continue;
             }
             "iface" => {
-                current = None;
-                let [name, family, method, ..] = rest else {
+                current = begin_stanza(interfaces, rest, &at);
+                if current.is_none() {
                     findings.invalid(&at, option, "expected a name, a family and a method; ignored");
+                }
+            }
+            _ => {
+                let stanza =
+                    current.as_ref().and_then(|name| interfaces.get_mut(name, &at).stanzas.last_mut());
+                let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-") && option != "mapping")
+                else {
+                    current = current.filter(|_| option != "mapping");
+                    findings.unknown(&at, option, UNSUPPORTED);
                     continue;
                 };
-                let index = interfaces.index_of(name, &at);
-                interfaces.all[index].stanzas.push(Stanza {
-                    at,
-                    family: family.to_string(),
-                    method: method.to_string(),
-                    hwaddress: None,
-                    options: HashMap::new(),
-                    servers: Vec::new(),
-                    search: Vec::new(),
-                });
-                current = Some(index);
-                continue;
+                let value = |word: &&str| Node { at: at.clone(), ..(*word).into() };
+                match rest {
+                    [] => findings.invalid(&at, option, "expected a value"),
+                    _ => stanza.options.push((option.replace('_', "-"), rest.iter().map(value).collect())),
+                }
             }
-            _ => {}
-        }
-        let stanza = current.and_then(|index| interfaces.all[index].stanzas.last_mut());
-        let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-")) else {
-            findings.unknown(&at, option, "not supported when converting an interfaces file; ignored");
-            continue;
-        };
-        match (option, rest) {
-            ("hwaddress", [mac]) | ("hwaddress", ["ether", mac, ..]) | ("hwaddress", [mac, ..]) => {
-                stanza.hwaddress = Some(text(mac));
-            }
-            ("dns-nameservers", rest) => stanza.servers = rest.iter().map(|w| text(w)).collect(),
-            ("dns-search", rest) => stanza.search = rest.iter().map(|w| text(w)).collect(),
-            (_, [value, ..]) if option == "address" || COPIED_OPTIONS.contains(&option) => {
-                let key = COPIED_OPTIONS.iter().find(|k| **k == option).copied().unwrap_or("address");
-                stanza.options.insert(key, text(value));
-            }
-            ("hwaddress" | "address" | "netmask" | "gateway" | "broadcast", []) => {
-                findings.invalid(&at, option, "expected a value");
-            }
-            _ => findings.unknown(&at, option, "not supported when converting an interfaces file; ignored"),
         }
     }
+}
+
+/// Adds a stanza by the words after `iface`: `NAME FAMILY METHOD`, and `inherits OTHER`. Returns the name of its interface.
+fn begin_stanza(interfaces: &mut Interfaces, words: &[&str], at: &Position) -> Option<String> {
+    let own = words.iter().position(|word| *word == "inherits");
+    let (words, template) = words.split_at(own.unwrap_or(words.len()));
+    let template = template.get(1).and_then(|name| {
+        let template = interfaces.get_mut(name, at);
+        template.is_template = true;
+        template.stanzas.last().cloned()
+    });
+    let (family, method, options) = match (words, template) {
+        ([_, family, method, ..], template) => {
+            (family.to_string(), method.to_string(), template.map(|t| t.options).unwrap_or_default())
+        }
+        ([_], Some(template)) => (template.family, template.method, template.options),
+        _ => return None,
+    };
+    interfaces.get_mut(words[0], at).stanzas.push(Stanza { at: at.clone(), family, method, options });
+    Some(words[0].to_string())
 }
 
 #[cfg(test)]
@@ -271,19 +443,20 @@ mod tests {
     fn invalid_lines_are_reported() {
         let text = "mtu 9000\nauto ghost\nallow-hotplug e\niface e inet\niface e inet static\n  mtu 9000\n  up x y\n  address\n";
         let (found, findings) = convert(text, &Facts::default());
-        assert_eq!(found, "[{name:e,subnets:[{_orig_eni_name:e,control:manual,type:static}],type:physical}]");
+        assert_eq!(
+            found,
+            "[{mtu:9000,name:e,subnets:[{_orig_eni_name:e,control:hotplug,type:static}],type:physical}]"
+        );
         let places: Vec<_> = findings.iter().map(|f| f.split(": ").take(2).collect::<Vec<_>>()).collect();
         let position = |line: &str, key| vec![format!("/etc/network/interfaces:{line}:1"), String::from(key)];
         assert_eq!(
             places,
             [
                 position("1", "mtu"),
-                position("3", "allow-hotplug"),
                 position("4", "iface"),
-                position("6", "mtu"),
-                position("7", "up"),
                 position("8", "address"),
                 position("2", "auto"),
+                position("7", "up"),
             ]
         );
     }

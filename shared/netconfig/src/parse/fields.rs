@@ -7,9 +7,11 @@ use crate::model::Dns;
 
 use super::builder::Builder;
 use super::characters::is_shell_special;
-use super::options::OVERRIDES;
-use super::scalar::{TextOf, described, is_mac, is_true, mac_from_sexagesimal, name_text, string_text};
-use super::value_type::ValueType;
+use super::options::{OVERRIDES, SETTINGS};
+use super::scalar::{
+    TextOf, described, is_mac, is_true, is_zero_mac, mac_from_sexagesimal, name_text, string_text,
+};
+use super::value_type::{ValueType, is_on};
 
 impl Builder {
     /// Returns a name, `None` if it is empty; anything else is reported and ignored.
@@ -33,7 +35,8 @@ impl Builder {
         let node = map.get(key).filter(|n| !n.is_null())?;
         let text = text_of(node);
         if text.is_none() {
-            self.discard(node, &join_key(path, key), format!("expected {wanted}, found {}", described(node)));
+            let problem = format!("expected {wanted}, found {}", described(node));
+            self.discard_value(node, &join_key(path, key), problem);
         }
         text.filter(|t| !t.is_empty())
     }
@@ -41,7 +44,7 @@ impl Builder {
     /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.string(map, path, key)?;
-        self.restricted(map, path, key, text, address::is_valid_gateway, "an IP address")
+        self.restricted(map, path, key, text, address::is_gateway, "an IP address")
     }
 
     /// Returns a driver or a device number, which a udev rule contains in quotes.
@@ -68,28 +71,29 @@ impl Builder {
     ) -> Option<String> {
         if !is_valid(&text) {
             let node = map.get(key).unwrap_or(map);
-            self.discard(node, &join_key(path, key), format!("expected {wanted}"));
+            self.discard_value(node, &join_key(path, key), format!("expected {wanted}"));
         }
         Some(text).filter(|text| is_valid(text))
     }
 
-    /// Returns the drivers that version 2 matches: one, or a list.
-    pub fn drivers(&mut self, map: &Node, path: &str) -> Vec<String> {
-        const KEY: &str = "driver";
-        let Some(Value::Seq(items)) = map.get(KEY).map(|node| &node.value) else {
-            return self.udev_value(map, path, KEY).into_iter().collect();
+    /// Returns the patterns of drivers or names that version 2 matches: one, or a list.
+    pub fn patterns(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        let Some(Value::Seq(items)) = map.get(key).map(|node| &node.value) else {
+            return self.udev_value(map, path, key).into_iter().collect();
         };
-        let mut drivers = Vec::with_capacity(items.len());
+        let mut patterns = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
-            let name = item.as_str().filter(|name| !name.is_empty() && !name.contains(is_part_of_no_driver));
+            let name = item.as_str().filter(|name| !name.is_empty() && !name.contains(is_part_of_no_pattern));
             match name {
-                Some(name) => drivers.push(name.to_string()),
-                None => {
-                    self.discard(item, &format!("{}[{i}]", join_key(path, KEY)), "expected a driver's name")
-                }
+                Some(name) => patterns.push(name.to_string()),
+                None => self.discard(
+                    item,
+                    &format!("{}[{i}]", join_key(path, key)),
+                    "expected a name or a pattern of names",
+                ),
             }
         }
-        drivers
+        patterns
     }
 
     /// Returns a MAC in lower case. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
@@ -99,9 +103,13 @@ impl Builder {
         let path = join_key(path, key);
         let restored = node.as_int().and_then(mac_from_sexagesimal);
         match &node.value {
+            // Some services send it for a NIC without an address of its own; no NIC has it.
+            Value::Str(text) if is_mac(text) && is_zero_mac(text) => {
+                self.ignore(node, &path, "the MAC address of no NIC");
+            }
             Value::Str(text) if is_mac(text) => return Some(text.to_ascii_lowercase()),
             Value::Str(_) => {
-                self.discard(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
+                self.discard_value(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
             }
             Value::Int(_) if restored.is_some() => {
                 self.report(node, &path, "unquoted MAC address parsed as a YAML 1.1 integer; quote it");
@@ -119,7 +127,18 @@ impl Builder {
 
     /// Returns a list of addresses; a single text is split at whitespace.
     pub fn address_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
-        self.checked_list(map, path, key, string_text)
+        let servers = self.checked_list(map, path, key, string_text);
+        let Some(node) = map.get(key) else { return servers };
+        let is_valid = |server: &String| address::is_name_server(server);
+        for (i, item) in node.items().iter().enumerate() {
+            if string_text(item).is_some_and(|server| !is_valid(&server)) {
+                self.ignore(item, &format!("{}[{i}]", join_key(path, key)), "expected an IP address");
+            }
+        }
+        if node.as_str().is_some() && !servers.iter().all(is_valid) {
+            self.ignore(node, &join_key(path, key), "expected IP addresses");
+        }
+        servers.into_iter().filter(is_valid).collect()
     }
 
     fn checked_list(&mut self, map: &Node, path: &str, key: &str, text_of: TextOf) -> Vec<String> {
@@ -132,8 +151,8 @@ impl Builder {
                     match text_of(item) {
                         Some(word) => words.push(word),
                         None => {
-                            let message = format!("expected a string, found {}; ignored", described(item));
-                            self.report(item, &format!("{}[{i}]", join_key(path, key)), message);
+                            let problem = format!("expected a string, found {}", described(item));
+                            self.ignore(item, &format!("{}[{i}]", join_key(path, key)), &problem);
                         }
                     }
                 }
@@ -163,7 +182,7 @@ impl Builder {
     pub fn map<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> Option<&'a Node> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         if node.as_map().is_none() {
-            self.discard(node, &join_key(path, key), format!("expected a map, found {}", node.kind()));
+            self.discard_value(node, &join_key(path, key), format!("expected a map, found {}", node.kind()));
             return None;
         }
         Some(node)
@@ -174,12 +193,26 @@ impl Builder {
         self.typed(map, path, key, ValueType::Number)
     }
 
+    /// Returns an MTU as written; anything else is reported and ignored.
+    pub fn mtu(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
+        let mtu = self.number(map, path, key)?;
+        let is_valid = address::parse_number(&mtu).is_some_and(|mtu| mtu == 0 || (68..=65536).contains(&mtu));
+        if !is_valid {
+            self.ignore(&mtu, &join_key(path, key), "expected an MTU from 68 to 65536");
+        }
+        is_valid.then_some(mtu)
+    }
+
     /// Returns whether a VLAN has an ID; a missing one and a number out of range are reported.
     pub fn has_vlan_id(&mut self, map: &Node, path: &str, key: &str) -> bool {
         let node = map.get(key).filter(|n| !n.is_null());
-        let problem = match node.map(|node| &node.value) {
+        let problem = match node {
             None => "required, but missing",
-            Some(Value::Int(0..=4094) | Value::Str(_)) => return true,
+            Some(node)
+                if node.as_bool().is_none() && matches!(address::parse_integer(node), Some(0..=4094)) =>
+            {
+                return true;
+            }
             Some(_) => "expected a VLAN ID from 0 to 4094",
         };
         self.discard(node.unwrap_or(map), &join_key(path, key), problem);
@@ -190,8 +223,8 @@ impl Builder {
     pub fn flag(&mut self, map: &Node, path: &str, key: &str) -> Option<bool> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         if matches!(node.value, Value::Float(_)) || node.as_int().is_some_and(|n| !(0..=2).contains(&n)) {
-            let message = format!("expected true or false, found {}; ignored", described(node));
-            self.report(node, &join_key(path, key), message);
+            let problem = format!("expected true or false, found {}", described(node));
+            self.ignore(node, &join_key(path, key), &problem);
             return None;
         }
         Some(is_true(node))
@@ -205,7 +238,10 @@ impl Builder {
     pub fn option(&mut self, node: &Node, path: &str, value_type: ValueType) -> Option<Node> {
         let value = match (&node.value, value_type) {
             (Value::Null, _) => return None,
-            (Value::Seq(items), ValueType::StrList | ValueType::Ports | ValueType::Any) => {
+            (
+                Value::Seq(items),
+                ValueType::StrList | ValueType::Families | ValueType::Ports | ValueType::Any,
+            ) => {
                 let mut kept = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
                     if self.has_type(item, &format!("{path}[{i}]"), value_type) {
@@ -239,7 +275,7 @@ impl Builder {
     fn has_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
         let problem = value_type.problem(node);
         if let Some(problem) = &problem {
-            self.discard(node, path, problem);
+            self.discard_value(node, path, problem);
         }
         problem.is_none()
     }
@@ -248,7 +284,7 @@ impl Builder {
     fn has_optional_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
         let problem = value_type.problem(node);
         if let Some(problem) = &problem {
-            self.report(node, path, format!("{problem}; ignored"));
+            self.ignore(node, path, problem);
         }
         problem.is_none()
     }
@@ -256,7 +292,11 @@ impl Builder {
     /// Returns whether DHCP is enabled. As in upstream, `'no'` in quotes enables it, too.
     pub fn is_enabled(&mut self, device: &Node, path: &str, key: &str) -> bool {
         let Some(node) = device.get(key).filter(|node| !node.is_null()) else { return false };
-        self.has_type(node, &join_key(path, key), ValueType::Flag) && !node.is_falsy()
+        let is_flag = self.has_type(node, &join_key(path, key), ValueType::Flag);
+        if !is_flag {
+            self.lose();
+        }
+        is_flag && !node.is_falsy()
     }
 
     /// Returns the overrides of DHCP that have their type; the others are reported and ignored.
@@ -275,6 +315,34 @@ impl Builder {
         kept
     }
 
+    /// Returns the further settings of a device that have their type; the others are reported and ignored.
+    pub fn settings(&mut self, device: &Node, path: &str) -> Map {
+        let mut kept = Map::new();
+        for setting in SETTINGS {
+            let Some(node) = device.get(setting.netplan).filter(|n| !n.is_null()) else { continue };
+            let path = join_key(path, setting.netplan);
+            let Some(value) = self.option(node, &path, setting.value_type) else { continue };
+            let has = |family: &str| value.items().iter().any(|item| item.as_str() == Some(family));
+            let kept_value = match setting.value_type {
+                ValueType::Flag => Node::from(is_on(&value)),
+                ValueType::Families => Node::from(match (has("ipv4"), has("ipv6")) {
+                    (true, true) => "yes",
+                    (true, false) => "ipv4",
+                    (false, true) => "ipv6",
+                    (false, false) => "no",
+                }),
+                _ => value,
+            };
+            let is_name = |name: &&str| Some(*name) == kept_value.as_str();
+            if setting.values.is_empty() || setting.values.iter().any(|name| is_name(&name)) {
+                kept.insert(setting.netplan, kept_value);
+            } else {
+                self.report(node, &path, format!("expected {}; ignored", setting.values.join(" or ")));
+            }
+        }
+        kept
+    }
+
     /// Returns a single value of this type as it is written, `None` if it is empty; anything else is reported and ignored.
     pub fn typed(&mut self, map: &Node, path: &str, key: &str, value_type: ValueType) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
@@ -282,7 +350,7 @@ impl Builder {
     }
 }
 
-/// Returns whether a character would separate names in a list of drivers, or has a meaning to a shell or udev.
-fn is_part_of_no_driver(c: char) -> bool {
+/// Returns whether a character would separate patterns in a list, or has a meaning to a shell or udev.
+fn is_part_of_no_pattern(c: char) -> bool {
     c.is_whitespace() || is_shell_special(c)
 }

@@ -9,12 +9,14 @@ mod ec2;
 pub mod eni;
 pub mod facts;
 mod fields;
+mod hook;
 pub mod kernel;
 mod keys;
 pub mod klibc;
 mod network_data;
 mod options;
 mod oracle;
+pub mod prune;
 mod route;
 pub mod sanitize;
 mod scalar;
@@ -30,10 +32,14 @@ use state::NetworkFormat;
 pub use builder::Parsed;
 pub use facts::{Facts, Include, NicFacts};
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
-pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, OVERRIDES, Override, Unit};
+pub use options::{
+    BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, OPTION, OVERRIDES, Override, Place,
+    ROUTE_ATTRIBUTES, RouteAttribute, SETTINGS, SYSCTL, Setting, Unit,
+};
 pub(crate) use scalar::is_ethernet_mac;
 pub(crate) use section::version_2;
 pub use section::{is_disabled, network_section, version};
+pub(crate) use value_type::is_on;
 
 /// The syntax of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +136,7 @@ impl Format {
             }
             Syntax::Json => {
                 let json = config::json::value(text.as_bytes()).map_err(|e| format!("{source}: {e}"))?;
-                Ok(Node::from_json(&json))
+                Ok(config::source_map::from_json(&json, source, ""))
             }
             Syntax::Text => {
                 let at = Position { source: Some(source.into()), line: 0, column: 0 };
@@ -145,6 +151,21 @@ impl Format {
 /// # Errors
 /// Fails if the version is unknown, or if invalid parts leave no link with a subnet: then no file may be written.
 pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
+    let parsed = parse_parts(config, facts)?;
+    // Such a network would be worse than the one that the system has now: it would cut the system off.
+    let links = &parsed.model.links;
+    let lost = if links.is_empty() { &parsed.first_discarded } else { &parsed.first_lost };
+    match lost {
+        Some(finding) if links.iter().all(|link| link.subnets.is_empty()) => Err(finding.to_string()),
+        _ => Ok(parsed),
+    }
+}
+
+/// Parses a configuration of version 1 or 2, also if too little of it is valid to be applied.
+///
+/// # Errors
+/// Fails if the version is unknown.
+pub fn parse_parts(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     let mut sanitized = sanitize::sanitize(network_section(config), "network", sanitize::Consumer::Renderers);
     let config = &*sanitized.config;
     let Some(map) = config.as_map() else {
@@ -162,18 +183,21 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
             return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
     };
+    if map.get("version").is_none() {
+        builder.report(
+            config,
+            "network.version",
+            "required, but missing; reading the configuration as version 2",
+        );
+    }
     check::check(&mut builder);
     let mut parsed = builder.parsed;
     let removed = sanitized.findings.iter().next().cloned();
+    parsed.first_lost = removed.clone().or(parsed.first_lost);
     parsed.first_discarded = removed.or(parsed.first_discarded);
     sanitized.add_findings(std::mem::take(&mut parsed.findings));
     parsed.findings = sanitized.findings;
-    // Such a network would be worse than the one that the system has now: it would cut the system off.
-    let has_no_subnets = parsed.model.links.iter().all(|link| link.subnets.is_empty());
-    match &parsed.first_discarded {
-        Some(finding) if has_no_subnets => Err(finding.to_string()),
-        _ => Ok(parsed),
-    }
+    Ok(parsed)
 }
 
 #[cfg(test)]

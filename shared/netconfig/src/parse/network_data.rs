@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use config::{Finding, FindingKind, Findings, Map, Node, shown_name};
 
 use super::facts::Facts;
+use super::scalar::is_zero_mac;
 use super::section::version_1;
 
 /// The members of networks and routes that version 1 has as well.
@@ -112,7 +113,7 @@ fn is_physical(link: &Node) -> bool {
 
 fn mac_of(link: &Node) -> Option<String> {
     let mac = MAC_KEYS.iter().find_map(|key| link.get(key))?;
-    mac.as_str().map(str::to_ascii_lowercase)
+    mac.as_str().filter(|mac| !is_zero_mac(mac)).map(str::to_ascii_lowercase)
 }
 
 /// A link, its number in the list and its id, which is empty if it has none.
@@ -191,6 +192,8 @@ fn nic_name(link: &Link<'_>, facts: &Facts) -> Result<String, Option<Finding>> {
             Some(name) => return Ok(name.to_string()),
             None => "no NIC has this MAC address",
         },
+        // oVirt's links have no address, and the names of NICs as IDs.
+        None if facts.nics.iter().any(|nic| nic.name == link.id) => return Ok(link.id.to_string()),
         None if link.node.get(key).is_some_and(Node::is_null) => return Err(None),
         None => "expected a MAC address, as the link has no name",
     };
@@ -204,7 +207,7 @@ fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>, unusable: &
     entry.insert_some("mac_address", mac_of(link));
     let params = link.entries().filter_map(|(key, value)| {
         let option = key.as_str().filter(|k| k.starts_with("bond") && *k != "bond_links")?;
-        Some((option.replacen("bond_", "bond-", 1).into(), value.clone()))
+        Some((option.replace('_', "-").into(), value.clone()))
     });
     entry.insert("params", params.collect::<Map>());
     let members = items(link, "bond_links").filter_map(Node::as_str).filter(|id| !unusable.contains(id));

@@ -41,6 +41,11 @@ pub fn is_mac(text: &str) -> bool {
     matches!(text.len(), 17 | 23 | 59) && bytes.all(is_byte)
 }
 
+/// Returns whether all bytes of a MAC address are zero.
+pub fn is_zero_mac(text: &str) -> bool {
+    text.chars().all(|c| matches!(c, '0' | ':' | '-'))
+}
+
 /// Returns whether text is a MAC address of six bytes.
 pub fn is_ethernet_mac(text: &str) -> bool {
     text.len() == 17 && is_mac(text)

@@ -22,7 +22,15 @@ pub fn is_disabled(config: &Node) -> bool {
     network_section(config).get("config").and_then(Node::as_str) == Some("disabled")
 }
 
-/// Returns the `version` of a configuration.
+/// Returns the `version` of a configuration: 2 if it is not written and there is a section of version 2, as in netplan.
 pub fn version(config: &Map) -> Option<u8> {
-    config.get("version")?.as_int().and_then(|n| u8::try_from(n).ok())
+    let has_section = || {
+        ["ethernets", "bonds", "bridges", "vlans"]
+            .iter()
+            .any(|name| config.get(name).is_some_and(|n| !n.is_falsy()))
+    };
+    match config.get("version") {
+        Some(version) => version.as_int().and_then(|n| u8::try_from(n).ok()),
+        None => has_section().then_some(2),
+    }
 }

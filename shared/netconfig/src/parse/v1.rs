@@ -6,7 +6,7 @@ use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
-use super::route::RouteKeys;
+use super::route::{RouteKeys, family, is_other_family};
 use super::scalar::string_text;
 use super::value_type::ValueType;
 use super::{keys, options};
@@ -100,14 +100,16 @@ fn common_fields(
         if entry.get("name").is_none_or(|n| n.is_null() || n.as_str().is_some()) {
             build.discard(entry, &format!("{path}.name"), "expected a name");
         }
+        build.lose();
         return None;
     };
     Some(Link {
         id: name.clone(),
         name,
         kind,
-        mac: build.mac(entry, path, "mac_address"),
-        mtu: build.number(entry, path, "mtu"),
+        // That of the loopback interface is zero.
+        mac: if kind == LinkKind::Loopback { None } else { build.mac(entry, path, "mac_address") },
+        mtu: build.mtu(entry, path, "mtu"),
         accept_ra: build.flag(entry, path, "accept-ra"),
         wakeonlan: build.flag(entry, path, "wakeonlan"),
         optional: build.flag(entry, path, "optional"),
@@ -118,8 +120,9 @@ fn common_fields(
 }
 
 fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
-    check_keys(build, entry, path, &["params"]);
+    check_keys(build, entry, path, &["params", "macaddress"]);
     let Some(mut link) = common_fields(build, entry, path, kind, &["name"]) else { return };
+    link.set_mac = build.mac(entry, path, "macaddress");
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
         link.drivers = build.udev_value(params, &at, "driver").into_iter().collect();
@@ -128,7 +131,8 @@ fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
     build.insert(link);
 }
 
-/// Parses the options of a bond or a bridge, under their flat names as written.
+/// Parses the options of a bond or a bridge, under their flat names: those of a bond with hyphens, whichever way they are
+/// written.
 fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
     let written = build.map(entry, path, "params").into_iter().flat_map(Node::entries);
     let path = format!("{path}.params");
@@ -140,7 +144,11 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
             "bridge_ports" | "bridge_stp" => Some(value.clone()),
             _ => build.option(value, &join_key(&path, &name), options::type_of(&name)),
         };
-        params.insert_some(key.clone(), value);
+        let bare = name.strip_prefix("bond-").or_else(|| name.strip_prefix("bond_"));
+        match bare {
+            Some(bare) => params.insert_some(format!("bond-{}", bare.replace('_', "-")), value),
+            None => params.insert_some(key.clone(), value),
+        }
     }
     params
 }
@@ -179,7 +187,7 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) {
             Some(on) => stp.value = Value::Bool(on),
             None => {
                 let at = stp.clone();
-                build.discard(&at, &format!("{path}.params.bridge_stp"), "expected on or off");
+                build.discard_value(&at, &format!("{path}.params.bridge_stp"), "expected on or off");
                 link.params.remove("bridge_stp");
             }
         }
@@ -215,7 +223,7 @@ fn nameserver<'a>(
         entry.get(key).and_then(Node::as_str).map(|one| Vec::from_iter((!one.is_empty()).then(|| one.into())))
     };
     let dns = Dns {
-        servers: one("address").unwrap_or_else(|| build.address_list(entry, path, "address")),
+        servers: build.address_list(entry, path, "address"),
         search: one("search").unwrap_or_else(|| build.name_list(entry, path, "search")),
     };
     match build.name(entry, path, "interface") {
@@ -274,16 +282,23 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     for (i, item) in build.list(node, path, "routes").iter().enumerate() {
         routes.extend(build.route(item, &format!("{path}.routes[{i}]"), &ROUTE_KEYS));
     }
+    let gateway = build.gateway(node, path, "gateway");
+    if let (Some(gateway), Some(own)) = (&gateway, &address)
+        && is_other_family(gateway, own)
+    {
+        let problem = format!("expected an {} address, as `address` is", family(address::is_ipv6(own)));
+        build.report_invalid(&value("gateway").unwrap_or(node).at, &format!("{path}.gateway"), problem);
+    }
     Some(Subnet {
         method,
         control: build.string(node, path, "control"),
         address,
         prefix,
-        gateway: build.gateway(node, path, "gateway"),
+        gateway,
         dns: build.dns(node, path, "dns_nameservers", "dns_search"),
         routes,
         metric: build.number(node, path, "metric").filter(|n| !n.is_falsy()),
-        mtu: build.number(node, path, "mtu").filter(|n| !n.is_falsy()),
+        mtu: build.mtu(node, path, "mtu").filter(|n| !n.is_falsy()),
         broadcast: build.string(node, path, "broadcast"),
         pointopoint: build.string(node, path, "pointopoint"),
         scope: build.name(node, path, "scope"),

@@ -1,16 +1,19 @@
 //! Version 2, netplan's format, parsed for the other renderers.
 
+use std::collections::{HashMap, HashSet};
+
 use config::{Map, Node, Value, join_key};
 
 use crate::address::{self, is_ipv6};
+use crate::facts::glob_match;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
-use super::facts::Facts;
+use super::facts::{Facts, NicFacts};
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
-use super::route::RouteKeys;
-use super::scalar::{name_text, string_text};
+use super::route::{RouteKeys, family, is_other_family};
+use super::scalar::name_text;
 use super::value_type::{ValueType, is_on};
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
@@ -23,12 +26,16 @@ const ROUTE_KEYS: RouteKeys = RouteKeys { to: &["to"], via: "via", has_netmask: 
 
 pub fn parse(config: &Node, facts: &Facts) -> Builder {
     let mut build = Builder::new(2);
-    for (section, _) in config.entries() {
+    for (section, devices) in config.entries() {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
-            build.report(section, "network.wifis", "wireless devices are supported by netplan only; ignored");
+            let message = "wireless devices are supported by netplan only; ignored";
+            build.parsed.findings.unknown(&section.at, "network.wifis", message);
         } else if keys::is_netplan_only_section(&name) {
             build.parsed.findings.unknown(&section.at, join_key("network", &name), NETPLAN_ONLY);
+        }
+        if keys::is_netplan_only_section(&name) {
+            build.elsewhere.extend(devices.entries().filter_map(|(id, _)| name_text(id)));
         }
     }
     build.parsed.findings.extend(keys::unknown_keys(config));
@@ -54,8 +61,8 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
             report_netplan_only(&mut build, name, device, &path);
             parse_device(&mut build, &id, device, &path, facts);
         }
-        device_nameservers(&mut build, map, &path);
     }
+    share_matched_nics(&mut build);
     build
 }
 
@@ -74,12 +81,21 @@ fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: 
 fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
     let dhcp4 = dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain");
     let dhcp6 = dhcp(build, device, path, "dhcp6-overrides", "dhcp6domain");
+    let dns = build.map(device, path, "nameservers").map(|node| {
+        let at = join_key(path, "nameservers");
+        build.dns(node, &at, "addresses", "search")
+    });
     Link {
         id: id.to_string(),
         name: id.to_string(),
         kind,
-        mtu: build.number(device, path, "mtu"),
-        subnets: subnets(build, device, path, [&dhcp4, &dhcp6]),
+        mtu: build.mtu(device, path, "mtu"),
+        accept_ra: build.flag(device, path, "accept-ra"),
+        optional: build.flag(device, path, "optional"),
+        keep_configuration: build.typed(device, path, "critical", ValueType::Flag),
+        settings: build.settings(device, path),
+        subnets: subnets(build, device, path, [&dhcp4, &dhcp6], dns.clone()),
+        dns,
         dhcp4,
         dhcp6,
         rules: rules(build, device, path),
@@ -101,7 +117,7 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
             Some(_) => rules.push(rule.clone()),
             None => {
                 let key = format!("{path}.routing-policy[{i}]");
-                build.discard(rule, &key, format!("expected a map, found {}", rule.kind()));
+                build.discard_value(rule, &key, format!("expected a map, found {}", rule.kind()));
             }
         }
     }
@@ -110,20 +126,64 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
 
 fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Physical);
+    let (mut names, mut has_pattern) = (Vec::new(), false);
     if let Some(matched) = build.map(device, path, "match") {
         let at = join_key(path, "match");
         link.mac = build.mac(matched, &at, "macaddress");
-        link.drivers = build.drivers(matched, &at);
+        link.drivers = build.patterns(matched, &at, "driver");
+        names = build.patterns(matched, &at, "name");
+        // Without one of its keys it would match other NICs.
+        has_pattern = matched.entries().all(|(key, _)| match key.as_str() {
+            Some("macaddress") => link.mac.is_some(),
+            Some("driver") => !link.drivers.is_empty(),
+            Some("name") => !names.is_empty(),
+            _ => false,
+        });
     }
+    link.set_mac = build.mac(device, path, "macaddress");
     link.wakeonlan = build.flag(device, path, "wakeonlan");
-    link.accept_ra = build.flag(device, path, "accept-ra");
-    link.optional = build.flag(device, path, "optional");
     if let Some(name) = build.name(device, path, "set-name") {
         link.name = name;
     } else if let Some(name) = link.mac.as_deref().and_then(|mac| facts.name_of(mac)) {
         link.name = name.to_string();
+    } else if let [name] = &*names
+        && !name.contains(['*', '?', '['])
+    {
+        link.name = name.clone();
+    } else if has_pattern && (link.mac.is_none() || !facts.nics.is_empty()) {
+        // Without facts, as for `net-convert`, the ID counts as the name of the NIC with this address, as in upstream.
+        if names.is_empty() {
+            names.push("*".into());
+        }
+        let fits = |patterns: &[String], text: &str| patterns.iter().any(|p| glob_match(p, text));
+        let is_matched = |nic: &&NicFacts| {
+            let has_driver = || nic.driver.as_ref().is_some_and(|driver| fits(&link.drivers, driver));
+            link.mac.is_none()
+                && nic.name != "lo"
+                && fits(&names, &nic.name)
+                && (link.drivers.is_empty() || has_driver())
+        };
+        link.matched = facts.nics.iter().filter(is_matched).map(|nic| nic.name.clone()).collect();
+        link.match_names = names;
     }
     build.insert(link);
+}
+
+/// Assigns NICs and names: a NIC that fits several links belongs to the one with its name, else to the first.
+fn share_matched_nics(build: &mut Builder) {
+    let links = &mut build.parsed.model.links;
+    let named = links.iter().filter(|link| link.match_names.is_empty());
+    let mut taken: HashSet<String> = named.map(|link| link.name.clone()).collect();
+    links.iter_mut().for_each(|link| link.matched.retain(|nic| taken.insert(nic.clone())));
+    // An option that names a NIC.
+    let names =
+        links.iter().map(|link| (link.id.clone(), link.matched.first().unwrap_or(&link.name).clone()));
+    let names: HashMap<String, String> = names.filter(|(id, name)| id != name).collect();
+    for primary in links.iter_mut().filter_map(|link| link.params.get_mut("bond-primary")) {
+        if let Some(name) = primary.as_str().and_then(|id| names.get(id)) {
+            primary.value = Value::Str(name.clone());
+        }
+    }
 }
 
 /// Returns the ids of a bond's members or a bridge's ports.
@@ -176,7 +236,8 @@ fn parameters(
 fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bridge);
     link.mac = build.mac(device, path, "macaddress");
-    link.params = parameters(build, device, path, keys::NETPLAN_ONLY_BRIDGE_OPTIONS, |name| {
+    link.params = parameters(build, device, path, &[], |name| {
+        let name = if name == "aging-time" { "ageing-time" } else { name };
         let option = BRIDGE_OPTIONS.iter().find(|option| option.netplan == name)?;
         Some((option.ifupdown.to_string(), option.value_type))
     });
@@ -207,7 +268,13 @@ fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
 
 /// Returns the subnets: DHCP first, then the addresses. Gateways are set on the first address of their family, servers on
 /// the first address, routes on the first subnet.
-fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> Vec<Subnet> {
+fn subnets(
+    build: &mut Builder,
+    device: &Node,
+    path: &str,
+    dhcp: [&Dhcp; 2],
+    mut servers: Option<Dns>,
+) -> Vec<Subnet> {
     let mut subnets = Vec::new();
     for ((key, method), dhcp) in [("dhcp4", Method::Dhcp4), ("dhcp6", Method::Dhcp6)].into_iter().zip(dhcp) {
         if build.is_enabled(device, path, key) {
@@ -215,10 +282,15 @@ fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> 
             subnets.push(Subnet { method, metric, ..Subnet::default() });
         }
     }
-    let mut gateways = [build.gateway(device, path, "gateway4"), build.gateway(device, path, "gateway6")];
-    let mut servers = build.map(device, path, "nameservers").map(|node| {
-        let at = join_key(path, "nameservers");
-        build.dns(node, &at, "addresses", "search")
+    let mut gateways = [("gateway4", "0.0.0.0"), ("gateway6", "::")].map(|(key, of_family)| {
+        let gateway = build.gateway(device, path, key)?;
+        if is_other_family(&gateway, of_family) {
+            let problem = format!("expected an {} address", family(is_ipv6(of_family)));
+            build.report_invalid(&device.get(key).unwrap_or(device).at, &join_key(path, key), problem);
+            // netplan would reject it.
+            build.parsed.discarded.insert(join_key(path, key));
+        }
+        Some(gateway)
     });
     for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
@@ -257,30 +329,53 @@ fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> 
     subnets
 }
 
-/// Sets each device's own servers, in addition to the copy in its first address. Upstream stops at the first device whose
-/// `nameservers` has no addresses, so that the following devices of the section get none; this function does the same.
-fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
-    for (id, device) in devices.iter() {
-        let id = id.scalar_text().unwrap_or_default();
-        let Some(node) = device.get("nameservers").filter(|n| n.as_map().is_some()) else { continue };
-        if node.get("addresses").is_none_or(Node::is_falsy) {
-            build.report(
-                node,
-                &join_key(&join_key(path, &id), "nameservers"),
-                "no addresses; ignoring this key and the name servers of the devices that follow",
-            );
-            return;
-        }
-        let texts = |key: &str, text_of: fn(&Node) -> Option<String>| -> Vec<String> {
-            match node.get(key).map(|n| &n.value) {
-                Some(Value::Seq(items)) => items.iter().filter_map(text_of).collect(),
-                Some(Value::Str(one)) => one.split_whitespace().map(Into::into).collect(),
-                _ => Vec::new(),
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_stand_for_the_nics_that_fit() {
+        let nic = |name: &str, driver: &str| NicFacts {
+            name: name.into(),
+            mac: format!("52:54:00:00:00:0{}", &name[3..]),
+            driver: Some(driver.into()),
+            ..NicFacts::default()
         };
-        let dns = Dns { servers: texts("addresses", string_text), search: texts("search", name_text) };
-        if let Some(link) = build.link_mut(&id) {
-            link.dns = Some(dns);
+        let nics = vec![nic("ens1", "virtio_net"), nic("ens2", "e1000e"), nic("eth3", "virtio_net")];
+        let facts = Facts { nics, ..Facts::default() };
+        for (text, name, patterns, nics) in [
+            ("match: {name: 'en*'}", "id", &["en*"][..], &["ens1", "ens2"][..]),
+            ("match: {name: ['eth?', ens2]}", "id", &["eth?", "ens2"], &["ens2", "eth3"]),
+            ("match: {driver: [virtio*, x]}", "id", &["*"], &["ens1", "eth3"]),
+            ("match: {driver: e1000e, name: 'e*'}", "id", &["e*"], &["ens2"]),
+            ("match: {}", "id", &["*"], &["ens1", "ens2", "eth3"]),
+            ("match: {name: 'wan*'}", "id", &["wan*"], &[]),
+            ("match: {macaddress: '52:54:00:00:00:09'}", "id", &["*"], &[]),
+            // Names that are known.
+            ("match: {name: ens7}", "ens7", &[], &[]),
+            ("match: {macaddress: '52:54:00:00:00:03', name: 'e*'}", "eth3", &[], &[]),
+            ("match: {name: 'en*'}, set-name: lan", "lan", &[], &[]),
+            // A key that is invalid or unknown does not make it a match of other NICs.
+            ("match: {name: 5.5}", "id", &[], &[]),
+            ("match: {mac: x}", "id", &[], &[]),
+            ("match: {name: 'en*', driver: ['a b']}", "id", &[], &[]),
+            ("match: {driver: x, macaddress: z}", "id", &[], &[]),
+        ] {
+            let text = format!("{{version: 2, ethernets: {{id: {{{text}, dhcp4: true}}}}}}");
+            let build = parse(&config::yaml::parse("t", &text).unwrap().root, &facts);
+            let link = &build.parsed.model.links[0];
+            assert_eq!(
+                (&*link.name, &*link.match_names),
+                (name, &patterns.iter().map(|p| p.to_string()).collect::<Vec<_>>()[..]),
+                "{text}"
+            );
+            assert_eq!(link.matched, nics, "{text}");
         }
+        // A NIC with an entry of its own is not taken by a pattern.
+        let text =
+            "{version: 2, ethernets: {all: {match: {name: 'e*'}}, b: {match: {name: '*2'}}, eth3: {}}}";
+        let build = parse(&config::yaml::parse("t", text).unwrap().root, &facts);
+        let links = build.parsed.model.links.iter();
+        assert_eq!(links.map(|l| l.matched.len()).collect::<Vec<_>>(), [2, 0, 0]);
     }
 }

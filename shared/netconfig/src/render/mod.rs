@@ -20,14 +20,17 @@ mod udev;
 mod unsupported;
 mod values;
 
-use config::Node;
+use config::{Findings, Node, Position};
 use system::System;
 
 pub(crate) use netplan_generate::PATH as NETPLAN_PATH;
 pub use output::{File, RenderResult, Rendered};
+use positions::Positions;
 pub use renderer::Renderer;
 pub use target::Target;
 
+use crate::model::Link;
+use crate::parse::prune::prune;
 use crate::parse::{self, Facts, Parsed, sanitize};
 
 /// All renderers, in the order in which they are tried if the configuration lists none.
@@ -118,18 +121,42 @@ pub fn render_parsed(
 ) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
-        let sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
-        let mut findings = sanitized.findings;
-        findings.extend(parse::unknown_keys(&sanitized.config));
-        return Ok(Rendered { findings, ..passthrough(&sanitized.config, target)? });
+        let mut sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
+        let unknown = parse::unknown_keys(&sanitized.config);
+        let pruned = match parsed {
+            Ok(parsed) => prune(&sanitized.config, parsed).into_owned(),
+            Err(_) => sanitized.config.clone().into_owned(),
+        };
+        sanitized.findings.extend(unknown);
+        sanitized.add_findings(parsed.map(Parsed::invalid_for_netplan).unwrap_or_default());
+        return Ok(Rendered { findings: sanitized.findings, ..passthrough(&pruned, target)? });
     }
     let parsed = parsed.map_err(String::clone)?;
-    let mut rendered = (renderer.render)(&parsed.model, target)?;
+    let mut model = renderer.model(&parsed.model);
     let mut findings = parsed.findings.clone();
-    findings.extend(std::mem::take(&mut rendered.findings));
-    rendered.findings = findings;
+    let mut other = Findings::default();
     if let Some(unsupported) = (renderer.unsupported)(target) {
-        rendered.unsupported = unsupported::find(&parsed.model, config, renderer.name, unsupported);
+        let [essential, further] = unsupported::find(&parsed.model, config, renderer.name, unsupported);
+        findings.extend(essential);
+        other = further;
+        let routes =
+            |link: &Link| link.subnets.iter().flat_map(|s| &s.routes).all(|r| unsupported.has_route(r));
+        if !model.links.iter().all(routes) {
+            for link in &mut model.to_mut().links {
+                link.subnets.iter_mut().for_each(|s| s.routes.retain(|route| unsupported.has_route(route)));
+            }
+        }
     }
-    Ok(rendered)
+    let mut rendered = (renderer.render)(&model, target)?;
+    // Renderers know the names of links, not their positions.
+    let positions = Positions::new(parsed.model.version, config);
+    for mut finding in std::mem::take(&mut rendered.findings).iter().cloned() {
+        if finding.at == Position::default() {
+            let name = finding.message.split(':').next();
+            let link = parsed.model.links.iter().find(|link| Some(&*link.name) == name);
+            finding.at = link.map_or_else(|| config.at.clone(), |link| positions.find(&link.id, &[]));
+        }
+        findings.push(finding);
+    }
+    Ok(Rendered { findings, unsupported: other, ..rendered })
 }

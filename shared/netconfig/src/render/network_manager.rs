@@ -6,8 +6,8 @@ use config::{Node, Value};
 use encoding::sha::sha1;
 use system::{Command, System, debug};
 
-use crate::address::is_ipv6;
 use crate::model::{Link, LinkKind, Model};
+use crate::parse::{SETTINGS, is_on};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::ifcfg_file::has_ifcfg_plugin;
@@ -16,10 +16,8 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::sections::Sections;
 use super::target::Target;
-use super::unsupported::{
-    Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
-};
-use super::values::python_str;
+use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
+use super::values::{python_str, table_number};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -31,35 +29,34 @@ pub const RENDERER: Renderer = Renderer {
     post_write: None,
     activator: Some(Activator { class: "NetworkManagerActivator", bring_up }),
     keeps_imds_lock: false,
+    has_patterns: true,
     unsupported: |_| Some(&UNSUPPORTED),
 };
 
 const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
-        link::ACCEPT_RA,
         link::OPTIONAL,
         link::KEEP_CONFIGURATION,
-        link::DRIVER,
-        link::MAC.when(|l| match l.kind {
-            LinkKind::Bond | LinkKind::Vlan => true,
-            LinkKind::Infiniband => l.mtu.is_none(),
-            _ => false,
+        link::DRIVER.when(|l| l.mac.is_some() || l.match_names.is_empty()),
+        link::MAC.when(|l| l.kind == LinkKind::Infiniband && l.mtu.is_none()),
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+        link::NAMESERVERS.when(|l| l.subnets.is_empty()),
+    ],
+    subnet: &[subnet::CONTROL, subnet::BROADCAST, subnet::POINTOPOINT, subnet::SCOPE],
+    route: &[
+        route::TABLE.when(|r| r.table.as_ref().is_some_and(|table| table_number(table).is_none())),
+        route::TYPE.when(|r| {
+            ["anycast", "broadcast", "multicast"].iter().any(|kind| r.kind.as_deref() == Some(kind))
         }),
-        link::MTU
-            .when(|l| matches!(l.kind, LinkKind::Vlan | LinkKind::Bridge) || has_other_mtu_in_ipv4_subnet(l)),
-        link::ROUTING_POLICY,
-        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
-        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
-        link::NAMESERVERS.when(has_dns_of_missing_family),
     ],
-    subnet: &[
-        subnet::CONTROL,
-        subnet::BROADCAST,
-        subnet::POINTOPOINT,
-        subnet::SCOPE,
-        subnet::MTU.when(|s| s.is_ipv6()),
-        subnet::ROUTE_TABLE,
-    ],
+    has_setting: |setting, value| {
+        setting.network_manager.as_ref().is_some_and(|place| place.word(value).is_some())
+    },
+    has_override: |known, value, _| match known.netplan {
+        // NetworkManager uses both.
+        "use-domains" | "use-mtu" => is_on(value),
+        known => known != "use-ntp",
+    },
     has_bond_option: |name| {
         name.strip_prefix("bond-").is_some_and(|bare| BOND_OPTIONS.contains(&bare.replace('-', "_").as_str()))
     },
@@ -67,12 +64,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
     global_routes: true,
     global_ipv6_dns: false,
 };
-
-/// Returns whether a link has name servers of a family without a subnet.
-fn has_dns_of_missing_family(link: &Link) -> bool {
-    let has_family = |ipv6: bool| link.subnets.iter().any(|s| s.is_ipv6() == ipv6);
-    link.dns.iter().flat_map(|dns| &dns.servers).any(|server| !has_family(is_ipv6(server)))
-}
 
 const PROFILE_DIR: &str = "/etc/NetworkManager/system-connections";
 const ADDR_GEN_MODE_PATH: &str = "/etc/NetworkManager/conf.d/30-cloud-init-ip6-addr-gen-mode.conf";
@@ -139,11 +130,20 @@ fn render(model: &Model, _target: &Target) -> RenderResult {
         let mut profile = Sections::default();
         connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied(), &mut rendered);
         keyfile_ip::addresses(&mut profile, link, &model.dns, &mut rendered);
-        if link.is_bond()
-            && let Some(mtu) = keyfile_ip::mtu(link)
-        {
-            profile.set("ethernet", "mtu", python_str(mtu));
+        ethernet(&mut profile, link);
+        for (setting, value) in SETTINGS.iter().filter_map(|s| Some((s, link.settings.get(s.netplan)?))) {
+            let place = setting.network_manager.as_ref();
+            if let Some((place, word)) = place.and_then(|place| Some((place, place.word(value)?))) {
+                // `[ipv4]` alone would turn on DHCP.
+                if !place.section.is_empty() && (place.section != "ipv4" || profile.has("ipv4")) {
+                    profile.set(place.section, place.key, word);
+                }
+            }
         }
+        if let Some(mtu) = link.subnets.iter().filter(|s| s.is_ipv6()).find_map(|s| s.mtu.as_ref()) {
+            profile.set("ipv6", "mtu", python_str(mtu));
+        }
+        keyfile_ip::complete(&mut profile);
         let path = format!("{PROFILE_DIR}/cloud-init-{}.nmconnection", link.id);
         let content = format!("# Generated by cloud-init. Changes will be lost.\n\n{}", profile.text());
         rendered.files.push(File { mode: 0o600, ..File::new(&path, content) });
@@ -154,6 +154,20 @@ fn render(model: &Model, _target: &Target) -> RenderResult {
         ..File::new(ADDR_GEN_MODE_PATH, ADDR_GEN_MODE_CONTENT.into())
     });
     Ok(rendered)
+}
+
+/// Adds what the devices on top of NICs have in `[ethernet]`, too, and the MAC address that a link gets.
+fn ethernet(profile: &mut Sections, link: &Link) {
+    let is_virtual = link.is_bond() || matches!(link.kind, LinkKind::Vlan | LinkKind::Bridge);
+    let mtu = keyfile_ip::mtu(link).filter(|_| is_virtual);
+    profile.set_optional("ethernet", "mtu", mtu.map(python_str));
+    let mac =
+        link.set_mac.as_ref().or(link.mac.as_ref().filter(|_| is_virtual && link.kind != LinkKind::Bridge));
+    profile.set_optional("ethernet", "cloned-mac-address", mac.map(|mac| keyfile_mac(mac)));
+}
+
+fn keyfile_mac(mac: &str) -> String {
+    mac.to_ascii_uppercase().replace('-', ":")
 }
 
 fn connection(
@@ -181,7 +195,7 @@ fn connection(
     }
     profile.set("user", "org.freedesktop.NetworkManager.origin", "cloud-init");
     profile.section(kind);
-    let mac = link.mac.as_ref().map(|m| m.to_ascii_uppercase().replace('-', ":"));
+    let mac = link.mac.as_deref().map(keyfile_mac);
     let mtu = keyfile_ip::mtu(link).map(python_str);
     match kind {
         "ethernet" => {
@@ -212,7 +226,17 @@ fn connection(
         _ => {}
     }
     if kind == "bridge" || profile.get(kind, "mac-address").is_none() {
-        profile.set("connection", "interface-name", &link.name);
+        if link.match_names.is_empty() {
+            profile.set("connection", "interface-name", &link.name);
+        } else {
+            // At several NICs at once.
+            profile.set("connection", "multi-connect", "3");
+            let list = |patterns: &[String]| patterns.iter().map(|p| format!("{p};")).collect::<String>();
+            let names = Some(&link.match_names).filter(|names| ***names != ["*"]);
+            profile.set_optional("match", "interface-name", names.map(|names| list(names)));
+            let drivers = Some(&link.drivers).filter(|drivers| !drivers.is_empty());
+            profile.set_optional("match", "driver", drivers.map(|drivers| list(drivers)));
+        }
     }
     if let Some(bridge) = bridge.filter(|_| link.bond.is_none()) {
         profile.set("connection", "slave-type", "bridge");
@@ -236,7 +260,9 @@ fn bond(profile: &mut Sections, link: &Link, rendered: &mut Rendered) {
     let watches_links = value("miimon").is_some_and(|v| v != "0");
     let arp = value("arp_interval").is_some_and(|v| v != "0") && value("arp_ip_target").is_some();
     let is_allowed = |name: &str| match name {
-        "primary" | "active_slave" => ["active-backup", "1"].contains(&mode),
+        "primary" | "active_slave" => {
+            ["active-backup", "1", "balance-tlb", "5", "balance-alb", "6"].contains(&mode)
+        }
         "lacp_rate" => ["802.3ad", "4"].contains(&mode),
         "arp_interval" | "arp_ip_target" => arp && !balances_load && !watches_links,
         _ => true,

@@ -8,7 +8,7 @@ use config::{Node, Position};
 #[derive(Default)]
 pub struct Positions<'a> {
     /// Devices of version 2, entries of version 1, by id.
-    pub devices: HashMap<&'a str, &'a Node>,
+    pub devices: HashMap<String, &'a Node>,
     /// The first entry of version 1 of each type.
     pub entries: HashMap<&'a str, Position>,
 }
@@ -18,7 +18,7 @@ impl<'a> Positions<'a> {
         let mut positions = Positions::default();
         if version == 1 {
             for entry in config.get("config").and_then(Node::as_seq).unwrap_or_default() {
-                if let Some(name) = entry.get("name").and_then(Node::as_str) {
+                if let Some(name) = entry.get("name").and_then(Node::scalar_text) {
                     positions.devices.insert(name, entry);
                 }
                 if let Some(kind) = entry.get("type").and_then(Node::as_str) {
@@ -30,7 +30,7 @@ impl<'a> Positions<'a> {
         for section in ["ethernets", "bonds", "bridges", "vlans"] {
             let devices = config.get(section).and_then(Node::as_map);
             for (id, device) in devices.into_iter().flat_map(|map| map.iter()) {
-                positions.devices.extend(id.as_str().map(|id| (id, device)));
+                positions.devices.extend(id.scalar_text().map(|id| (id, device)));
             }
         }
         positions

@@ -232,12 +232,7 @@ fn validate(
                 let reason = "Skipping network-config schema validation on empty config.";
                 return Err(NotValidated::Skipped(reason.into()));
             }
-            let findings = schema::check_network(&parsed.root);
-            // Upstream's schema takes any key of a device, as netplan may have learned it since.
-            let unknown = netconfig::parse::unknown_keys(&parsed.root);
-            let is_new = |f: &&Finding| !findings.iter().any(|other| other.at == f.at);
-            let warnings = unknown.iter().filter(is_new).cloned().collect();
-            (findings, warnings)
+            check_network(&parsed.root)
         }
     };
     let mut all = Findings::default();
@@ -247,6 +242,29 @@ fn validate(
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     sort::sort_by(&mut findings, |a, b| a.key.cmp(&b.key));
     Ok(Validation { warnings, ..Validation::new(text, findings) })
+}
+
+/// Returns the findings of the schema and those of the parser, which the boot reports, each position once; and what does not
+/// make the file invalid.
+fn check_network(config: &Node) -> (Findings, Vec<Finding>) {
+    let mut findings = schema::check_network(config);
+    let is_new = |findings: &Findings, f: &Finding| !findings.iter().any(|other| other.at == f.at);
+    // Upstream's schema takes any key of a device, as netplan may have learned it since.
+    let unknown = netconfig::parse::unknown_keys(config);
+    let mut warnings: Vec<Finding> = unknown.iter().filter(|f| is_new(&findings, f)).cloned().collect();
+    // Without a version there is a finding already.
+    let parsed = netconfig::parse::parse_parts(config, &netconfig::Facts::default()).unwrap_or_default();
+    for finding in parsed.findings.iter().filter(|f| f.kind == FindingKind::Invalid) {
+        if !is_new(&findings, finding) {
+            continue;
+        }
+        let is_invalid = parsed.invalid.iter().any(|f| f.at == finding.at && f.key == finding.key);
+        match is_invalid && !parsed.accepted.contains(&finding.key) {
+            true => findings.push(finding.clone()),
+            false => warnings.push(finding.clone()),
+        }
+    }
+    (findings, warnings)
 }
 
 /// Returns the result for a file that cannot be parsed, after the findings so far.

@@ -35,6 +35,7 @@ static PHYSICAL: Definition = Definition {
             .required()
             .doc("The interface name, at most 15 characters."),
         key("mac_address", &[STR]).doc("The interface with this address is renamed to `name`."),
+        key("macaddress", &[STR]).doc("The MAC address to set in place of the interface's own."),
         key("mtu", &[INT, NULL]).doc("The maximum transmission unit in bytes."),
         key("subnets", &[list(&[reference(&SUBNET)])]).doc("Addresses and how they are assigned."),
         key("accept-ra", &[BOOL]).doc("Accept router advertisements."),

@@ -1,0 +1,174 @@
+//! The commands of ifupdown's hooks that add a route or an address with `ip` or `route`, as version 1 has them. Pure.
+
+use std::net::IpAddr;
+
+use config::{Map, Node};
+
+/// The effect of a command.
+#[derive(Debug, PartialEq)]
+pub enum Effect {
+    /// A route of version 1.
+    Route(Map),
+    /// An address with its prefix.
+    Address(String),
+    /// One that the network service has by itself, such as a link that is up.
+    None,
+}
+
+/// Returns the effect of a command on an interface; `None` if it is not known, or on another one.
+pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
+    // What is written after it is for a command that fails, or its output.
+    let end = words.iter().position(|word| *word == "||" || word.contains('>')).unwrap_or(words.len());
+    let words: Vec<&str> = words[..end].iter().map(|word| word.trim_matches(['"', '\'', ';'])).collect();
+    let is_special =
+        |word: &&str| word.contains(['|', '&', ';', '`', '(']) || word.contains('$') && !is_own(word, "");
+    if words.iter().any(is_special) {
+        return None;
+    }
+    let options = |word: &&&str| word.starts_with('-') && !["-net", "-host"].contains(*word);
+    let is_v6 = words.iter().any(|word| ["-6", "inet6", "--inet6"].contains(word));
+    let mut rest = words.iter().skip(1).filter(|word| !options(word) && !word.starts_with("inet")).copied();
+    let program = words.first()?.rsplit('/').next()?;
+    let object = if program == "ip" { rest.next()? } else { program };
+    let is_object = |name: &str| !object.is_empty() && name.starts_with(object);
+    let action = rest.next()?;
+    let rest: Vec<&str> = rest.collect();
+    let is_addition = ["add", "append", "replace", "a", "change"].contains(&action);
+    match () {
+        () if program == "route" || program == "ip" && is_object("route") => {
+            if !is_addition {
+                return action.starts_with("del").then_some(Effect::None);
+            }
+            route(&rest, interface, is_v6, program == "route").map(Effect::Route)
+        }
+        () if program == "ip" && is_object("address") => {
+            let (address, rest) = rest.split_first()?;
+            let device = rest.iter().skip_while(|word| **word != "dev").nth(1)?;
+            let address =
+                (is_addition && is_own(device, interface)).then(|| Effect::Address((*address).to_string()));
+            address.or_else(|| action.starts_with("del").then_some(Effect::None))
+        }
+        () if program == "ip" && is_object("link") && action == "set" => {
+            let words: Vec<&str> = rest.into_iter().filter(|word| *word != "dev").collect();
+            matches!(words[..], [device, "up" | "down"] if is_own(device, interface)).then_some(Effect::None)
+        }
+        () => None,
+    }
+}
+
+/// Returns whether a word names the interface, or stands for it.
+fn is_own(word: &str, interface: &str) -> bool {
+    word == interface || ["$IFACE", "${IFACE}"].contains(&word)
+}
+
+/// Returns a route of version 1 by the arguments of ip-route(8) or route(8).
+fn route(words: &[&str], interface: &str, is_v6: bool, is_old: bool) -> Option<Map> {
+    let is_host = words.contains(&"-host");
+    let mut words = words.iter().filter(|word| !word.starts_with('-')).copied();
+    let (mut to, mut mask) = (words.next()?.to_string(), None);
+    let mut route = Map::new();
+    while let Some(word) = words.next() {
+        let key = match word {
+            "via" | "gw" => "gateway",
+            "metric" | "table" | "mtu" | "scope" => word,
+            "src" => "from",
+            "onlink" => {
+                route.insert("on-link", true);
+                continue;
+            }
+            "netmask" => {
+                mask = Some(words.next()?);
+                continue;
+            }
+            "dev" if is_own(words.clone().next()?, interface) => {
+                words.next();
+                continue;
+            }
+            "proto" | "protocol" => {
+                words.next()?;
+                continue;
+            }
+            word if is_old && is_own(word, interface) => continue,
+            _ => return None,
+        };
+        let value = words.next()?;
+        let number = value.parse::<i64>().ok().map(Node::from);
+        route.insert(key, number.unwrap_or_else(|| value.into()));
+    }
+    let gateway = route.get("gateway").and_then(Node::as_str);
+    if to == "default" {
+        let is_v6 = is_v6 || gateway.is_some_and(|gateway| gateway.contains(':'));
+        to = if is_v6 { "::/0" } else { "0.0.0.0/0" }.into();
+    } else if let (false, Ok(ip)) = (to.contains('/'), to.parse::<IpAddr>()) {
+        let prefix = match ip {
+            IpAddr::V4(ip) if is_old && !is_host && ip.octets()[3] == 0 => "24",
+            IpAddr::V4(_) => "32",
+            IpAddr::V6(_) => "128",
+        };
+        to = format!("{to}/{}", mask.unwrap_or(prefix));
+    }
+    route.insert("destination", to);
+    Some(route)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_and_addresses_of_commands_are_known() {
+        for (command, expected) in [
+            ("ip route add 10.9.0.0/16 via 10.0.0.1", "10.9.0.0/16 gateway=10.0.0.1"),
+            (
+                "/sbin/ip -4 r a 10.9.0.0/16 via 10.0.0.1 dev $IFACE metric 5 table 7 || true",
+                "10.9.0.0/16 gateway=10.0.0.1 metric=5 table=7",
+            ),
+            (
+                "ip -6 route replace default via fe80::1 dev eth0 onlink proto static",
+                "::/0 gateway=fe80::1 on-link=true",
+            ),
+            ("ip route add default via 10.0.0.1 src 10.0.0.5", "0.0.0.0/0 from=10.0.0.5 gateway=10.0.0.1"),
+            ("ip route add 10.0.0.1 dev ${IFACE} scope link", "10.0.0.1/32 scope=link"),
+            ("ip ro add fd01::1 via fd00::1 >/dev/null 2>&1", "fd01::1/128 gateway=fd00::1"),
+            ("route add default gw 10.0.0.1", "0.0.0.0/0 gateway=10.0.0.1"),
+            (
+                "route add -net 10.9.0.0 netmask 255.255.0.0 gw 10.0.0.1 eth0 metric 7",
+                "10.9.0.0/255.255.0.0 gateway=10.0.0.1 metric=7",
+            ),
+            ("route add -net 10.9.0.0/16 gw 10.0.0.1 dev eth0", "10.9.0.0/16 gateway=10.0.0.1"),
+            ("route add -net 192.168.9.0 dev eth0", "192.168.9.0/24"),
+            ("route add -host 10.9.0.0 gw 10.0.0.1", "10.9.0.0/32 gateway=10.0.0.1"),
+            ("route -A inet6 add fd01::/64 gw fd00::1", "fd01::/64 gateway=fd00::1"),
+            ("route --inet6 add default gw fd00::1", "::/0 gateway=fd00::1"),
+            ("ip addr add 10.0.0.6/24 dev eth0 label eth0:1", "address 10.0.0.6/24"),
+            ("ip link set dev $IFACE up", "-"),
+            ("ip route del 10.9.0.0/16", "-"),
+            ("route del -net 10.9.0.0/16 gw 10.0.0.1", "-"),
+            ("ip route add 10.9.0.0/16 via 10.0.0.1 dev eth1", ""),
+            ("ip route add 10.9.0.0/16 via $GATEWAY", ""),
+            ("ip route add 10.9.0.0/16 via 10.0.0.1 && reboot", ""),
+            ("ip rule add from 10.0.0.5 table 7", ""),
+            ("ip link set eth0 promisc on", ""),
+            ("echo 1", ""),
+            ("ip", ""),
+        ] {
+            let words: Vec<&str> = command.split(' ').collect();
+            let found = match effect(&words, "eth0") {
+                None => String::new(),
+                Some(Effect::None) => "-".into(),
+                Some(Effect::Address(address)) => format!("address {address}"),
+                Some(Effect::Route(route)) => {
+                    let pair = |(key, value): (&Node, &Node)| {
+                        let text = value.to_json().to_string().replace('"', "");
+                        format!(" {}={text}", key.as_str().unwrap())
+                    };
+                    let pairs = route.iter().filter(|(key, _)| key.as_str() != Some("destination")).map(pair);
+                    let mut pairs: Vec<String> = pairs.collect();
+                    pairs.sort();
+                    format!("{}{}", route.get("destination").and_then(Node::as_str).unwrap(), pairs.concat())
+                }
+            };
+            assert_eq!(found, expected, "{command}");
+        }
+    }
+}
