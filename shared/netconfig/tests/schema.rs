@@ -11,8 +11,16 @@ use netconfig::parse::{known_inner_keys, known_keys};
 use serde_json::Value;
 
 /// Keys that are read here and that the schema does not have.
-const UNDOCUMENTED: &[&str] =
-    &["routing-policy", "dhcp4domain", "dhcp6domain", "macaddress", "accept-ra", "dhcp-identifier"];
+const UNDOCUMENTED: &[&str] = &[
+    "routing-policy",
+    "dhcp4domain",
+    "dhcp6domain",
+    "macaddress",
+    "accept-ra",
+    "dhcp-identifier",
+    "critical",
+    "optional",
+];
 
 fn keys(map: &Value) -> BTreeSet<&str> {
     map["properties"].as_object().unwrap().keys().map(String::as_str).collect()

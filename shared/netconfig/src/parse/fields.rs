@@ -334,7 +334,7 @@ impl Builder {
                 _ => value,
             };
             let is_name = |name: &&str| Some(*name) == kept_value.as_str();
-            if setting.values.is_empty() || setting.values.iter().any(|name| is_name(&name)) {
+            if setting.values.is_empty() || setting.values.iter().any(is_name) {
                 kept.insert(setting.netplan, kept_value);
             } else {
                 self.report(node, &path, format!("expected {}; ignored", setting.values.join(" or ")));

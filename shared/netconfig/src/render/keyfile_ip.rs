@@ -110,7 +110,7 @@ fn overrides(profile: &mut Sections, section: &'static str, dhcp: &Dhcp) {
             }
             ("use-hostname", false) => profile.set("hostname", "from-dhcp", "0"),
             ("send-hostname", on) => profile.set(section, "dhcp-send-hostname", on.to_string()),
-            ("hostname", _) => profile.set(section, "dhcp-hostname", python_str(value)),
+            ("hostname", _) if !value.is_falsy() => profile.set(section, "dhcp-hostname", python_str(value)),
             _ => {}
         }
     }
@@ -234,7 +234,7 @@ fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendere
         if all.is_empty() { of(global).clone() } else { all }
     };
     let takes = |profile: &Sections, section: &str| {
-        profile.has(section) && profile.get(section, "method") != Some("disabled")
+        profile.has(section) && !matches!(profile.get(section, "method"), Some("disabled" | "link-local"))
     };
     let list = |items: &[&String]| items.iter().map(|i| format!("{i};")).collect::<String>();
     let servers = collect(|d| &d.servers);
