@@ -2,7 +2,7 @@
 //! name is known by then.
 
 use serde_json::json;
-use system::{Error, Result, WriteOptions, debug};
+use system::{Result, WriteOptions, debug, warning};
 
 use crate::hostname;
 pub use crate::hostname::Keys;
@@ -19,7 +19,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// configuration or the cloud has a name.
 ///
 /// # Errors
-/// Fails if the name is invalid or cannot be set.
+/// Fails if the name cannot be set.
 pub fn set_hostname_early(context: &Context<'_>) -> Result<()> {
     apply(context, true)
 }
@@ -35,8 +35,8 @@ fn apply(context: &Context<'_>, metadata_only: bool) -> Result<()> {
         debug!(sys, "no hostname is known yet");
         return Ok(());
     };
-    if !names.is_valid() {
-        return Err(Error::new("setting the hostname: invalid hostname"));
+    if !metadata_only {
+        hostname::report_invalid_cloud_name(context);
     }
     let path = context.layout.data("set-hostname");
     let record = json!({ "hostname": names.hostname, "fqdn": names.fqdn });
@@ -57,7 +57,11 @@ fn apply(context: &Context<'_>, metadata_only: bool) -> Result<()> {
         debug!(sys, "no hostname is configured; keeping the current one");
         return Ok(());
     }
-    let name = names.preferred(hostname::prefer_fqdn(context, &keys));
+    let prefer_fqdn = hostname::prefer_fqdn(context, &keys);
+    let name = names.preferred(prefer_fqdn);
+    if prefer_fqdn && name != names.fqdn {
+        warning!(sys, "prefer_fqdn_over_hostname: the fqdn is not a hostname; using {name}");
+    }
     debug!(sys, "setting the hostname to {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
@@ -130,10 +134,33 @@ mod tests {
         }
     }
 
+    /// A bad name costs itself only, with its place; without a good one the machine keeps its name.
     #[test]
-    fn a_name_with_a_line_break_is_refused() {
-        let sandbox = Sandbox::new("hostname: \"a\\nb\"");
-        assert!(sandbox.run(&MODULE).is_err());
-        assert_eq!(hostname_file(&sandbox), None);
+    fn invalid_names_are_ignored() {
+        const KEPT: &str = "127.0.1.1\told\told\n";
+        const WEB: &str = "127.0.1.1\tweb1\tweb1\n";
+        for (config, cloud, name, hosts, place) in [
+            ("hostname: \"a\\nb\"", None, "old\n", KEPT, "test.yaml:1:11: hostname: "),
+            ("hostname: ${hostname}", None, "old\n", KEPT, "test.yaml:1:11: hostname: "),
+            ("hostname: my_host", Some("web1"), "web1\n", WEB, "test.yaml:1:11: hostname: "),
+            ("{hostname: web1, fqdn: web1.a b}", None, "web1\n", WEB, "test.yaml:1:24: fqdn: "),
+            ("{}", Some("My VM 1"), "old\n", KEPT, "metadata of NoCloud: local-hostname: "),
+            ("hostname: web1", Some("My VM 1"), "web1\n", WEB, "metadata of NoCloud: local-hostname: "),
+        ] {
+            let mut sandbox = Sandbox::new(config);
+            let put = |path, text| sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+            put("/etc/hostname", "old\n");
+            put("/proc/sys/kernel/hostname", "old\n");
+            sandbox.instance.local_hostname = cloud.map(Into::into);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(hostname_file(&sandbox).as_deref(), Some(name), "{config}");
+            let logged = sandbox.logged_warnings();
+            assert!(logged.len() == 1 && logged[0].starts_with(place), "{config}: {logged:?}");
+            sandbox.run(&crate::update_hostname::MODULE).unwrap();
+            sandbox.config.as_map_mut().unwrap().insert("manage_etc_hosts", "localhost");
+            sandbox.run(&crate::update_etc_hosts::MODULE).unwrap();
+            assert_eq!(hostname_file(&sandbox).as_deref(), Some(name), "{config}");
+            assert!(sandbox.file("/etc/hosts").0.ends_with(hosts), "{config}");
+        }
     }
 }

@@ -187,7 +187,7 @@ impl Archive {
             let by_dns = || {
                 let names = context.read_keys::<hostname::Keys>();
                 let names = names.and_then(|keys| hostname::resolve(context, &keys, false));
-                let fqdn = names.filter(|names| names.is_valid()).map(|names| names.fqdn).unwrap_or_default();
+                let fqdn = names.map(|names| names.fqdn).unwrap_or_default();
                 mirrors::urls_by_dns(distro, host, &fqdn)
             };
             let found = mirrors::location(mirror, by_dns, &mut exists);
