@@ -8,7 +8,7 @@ use system::{Result, System, WriteOptions, debug, error, warning};
 
 use crate::options::Dirs;
 use crate::parts::{Parts, expand};
-use crate::{include, write};
+use crate::{Part, detect, include, write};
 
 /// The sources of data, in the order in which they are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,9 +132,10 @@ impl<'a> RawData<'a> {
 #[derive(Debug)]
 pub(crate) struct ProcessedSource<'a> {
     pub source: Source,
-    /// Whether the datasource returned no data for the source.
-    pub is_empty: bool,
+    pub data: Data<'a>,
     pub parts: Result<Parts<'a>>,
+    /// If a file to include does not exist: the boothooks, which run before it is read again.
+    pub boothooks: Vec<Part<'a>>,
     /// The error that prevented storing the raw data, which the next boot reads.
     pub store_error: Option<String>,
 }
@@ -156,27 +157,50 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
         if !raw.already_stored || !matches!(data, Data::Bytes(_)) {
             store_error = keep(&format!("{name}.txt"), &[data.raw()]);
         }
-        let parts = expand(data.blobs(), &mut |include| include::fetch(sys, dirs, include));
-        match &parts {
-            Ok(found) => {
-                for warning in &found.warnings {
-                    warning!(sys, "{name}: {warning}");
-                }
-                debug!(sys, "{name}: {} parts", found.parts.len());
-                let file = format!("{name}.txt.i");
-                let old = sys.read(format!("{}/{file}", dirs.instance));
-                if !old.is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
-                    // Not a failure of the boot: only diagnostic commands read this file.
-                    if let Some(e) = keep(&file, &write::message(&found.parts)) {
-                        error!(sys, "{e}");
-                    }
-                }
-            }
-            Err(e) => debug!(sys, "{name}: {e}"),
-        }
-        ProcessedSource { source, is_empty: data.is_empty(), parts, store_error }
+        let parts = expand_source(sys, dirs, source, data);
+        let boothooks = match &parts {
+            Err(e) if e.is_not_found() => boothooks(sys, dirs, data),
+            _ => Vec::new(),
+        };
+        ProcessedSource { source, data, parts, boothooks, store_error }
     };
     Stored(Source::ALL.map(process).into())
+}
+
+/// Splits the data of a source into parts, fetches includes, and stores the result.
+pub(crate) fn expand_source<'a>(
+    sys: &System,
+    dirs: &Dirs,
+    source: Source,
+    data: Data<'a>,
+) -> Result<Parts<'a>> {
+    let name = source.name();
+    let parts = expand(data.blobs(), &mut |include| include::fetch(sys, dirs, include));
+    let found = parts.inspect_err(|e| debug!(sys, "{name}: {e}"))?;
+    for warning in &found.warnings {
+        warning!(sys, "{name}: {warning}");
+    }
+    debug!(sys, "{name}: {} parts", found.parts.len());
+    let path = format!("{}/{name}.txt.i", dirs.instance);
+    if !sys.read(&path).is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
+        // Not a failure of the boot: only diagnostic commands read this file.
+        let written = sys.write_pieces(path, &write::message(&found.parts), WriteOptions::secret());
+        if let Err(e) = written {
+            error!(sys, "{e}");
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the boothooks of data that includes a file which does not exist: one of them may write it.
+fn boothooks<'a>(sys: &System, dirs: &Dirs, data: Data<'a>) -> Vec<Part<'a>> {
+    let found = expand(data.blobs(), &mut |include| match include::fetch(sys, dirs, include) {
+        Err(e) if e.is_not_found() => Ok(Vec::new()),
+        content => content,
+    });
+    let mut parts = found.map(|found| found.parts).unwrap_or_default();
+    parts.retain(|part| part.content_type == detect::BOOTHOOK);
+    parts
 }
 
 #[cfg(test)]
