@@ -31,6 +31,5 @@ pub use timezone::TimezoneMethod;
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
     NewUser, adduser_argvs, complete_groups, incomplete_user, is_password_field, is_portable_name,
-    is_ubuntu_core, locked_users,
-    remove_stale_locks, useradd_argv,
+    is_ubuntu_core, locked_users, remove_stale_locks, useradd_argv,
 };

@@ -165,8 +165,7 @@ fn write_shadow(sys: &System, text: Vec<u8>, meta: &Metadata) -> Result<()> {
 /// Returns whether text is a password field of shadow(5) that crypt(5) knows: a hash, or a field that no password matches,
 /// such as `!`, `*` or `x`. An empty field is one too.
 pub fn is_password_field(text: &str) -> bool {
-    const METHODS: [&str; 13] =
-        ["1", "2a", "2b", "2x", "2y", "3", "5", "6", "7", "gy", "md5", "sha1", "y"];
+    const METHODS: [&str; 13] = ["1", "2a", "2b", "2x", "2y", "3", "5", "6", "7", "gy", "md5", "sha1", "y"];
     if text.contains(|c: char| c == ':' || !c.is_ascii_graphic()) {
         return false;
     }
@@ -207,8 +206,10 @@ fn has_user_groups(sys: &System) -> bool {
 /// Writes fields that crypt(5) knows to shadow(5), with today as the day of the change, as chpasswd(8) does. Returns whether
 /// all were written: not while a program changes the file, or if a user is not in it.
 fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
-    let is_writable = !sys.exists(format!("{SHADOW}.lock")) && fields.iter().all(|(_, f)| is_password_field(f));
-    let Some((mut text, meta)) = sys.read_to_change(SHADOW, MAX_SHADOW).ok().flatten().filter(|_| is_writable)
+    let is_writable =
+        !sys.exists(format!("{SHADOW}.lock")) && fields.iter().all(|(_, f)| is_password_field(f));
+    let Some((mut text, meta)) =
+        sys.read_to_change(SHADOW, MAX_SHADOW).ok().flatten().filter(|_| is_writable)
     else {
         return false;
     };
@@ -615,7 +616,9 @@ mod tests {
         for name in ["a", "x-", "x$", "_x", "A.b", ".x", "1a", "1.2", "123$"] {
             assert!(is_portable_name(name), "{name}");
         }
-        for name in ["", "$", ".", "..", "-x", "123", "a@b", "${USERNAME}", "<name>", "ümlaut", "a b", "a+b", "a\\b"] {
+        for name in
+            ["", "$", ".", "..", "-x", "123", "a@b", "${USERNAME}", "<name>", "ümlaut", "a b", "a+b", "a\\b"]
+        {
             assert!(!is_portable_name(name), "{name}");
         }
     }

@@ -68,7 +68,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     if accounts.users.iter().any(|user| is_refused(&user)) {
         replaced = Accounts::read(context).users;
-        for user in replaced.iter().filter(|user| accounts.users.iter().all(|other| other.name != user.name)) {
+        for user in replaced.iter().filter(|user| accounts.users.iter().all(|other| other.name != user.name))
+        {
             warning!(context.sys, "creating the default user {} instead", user.name);
             let result = creator.create_unless_dispensable(user);
             failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));

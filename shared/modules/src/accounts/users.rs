@@ -110,7 +110,11 @@ pub fn normalize(
     if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
         entries.push(("default".into(), Map::new()));
     }
-    Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default), has_refused }
+    Accounts {
+        groups: groups.unwrap_or_default().0,
+        users: merge_default_user(entries, default),
+        has_refused,
+    }
 }
 
 /// Returns the findings about the image's default user.

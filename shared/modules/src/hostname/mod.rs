@@ -231,12 +231,31 @@ mod tests {
     #[test]
     fn invalid_names_are_rejected() {
         let long = |n| "a".repeat(n);
-        for name in ["a", "1", "A-b", "a.b-c_1", "web.", "192.168.0.1", &long(64), &format!("{}.b", long(64))] {
+        for name in ["a", "1", "A-b", "a.b-c_1", "web.", "192.168.0.1", &long(64), &format!("{}.b", long(64))]
+        {
             assert!(is_name(name), "{name}");
         }
         for name in [
-            "", "a b", "a\n127.0.0.1 b", "${hostname}", "my_host", "a@b", "-lead", "trail-", "host:1", "ümlaut", ".a",
-            "a..b", "a.-b", "a/b", "a#b", "a*", "<name>", &long(65), &long(253), &format!("a.{}", long(64)),
+            "",
+            "a b",
+            "a\n127.0.0.1 b",
+            "${hostname}",
+            "my_host",
+            "a@b",
+            "-lead",
+            "trail-",
+            "host:1",
+            "ümlaut",
+            ".a",
+            "a..b",
+            "a.-b",
+            "a/b",
+            "a#b",
+            "a*",
+            "<name>",
+            &long(65),
+            &long(253),
+            &format!("a.{}", long(64)),
         ] {
             assert!(!is_name(name), "{name}");
         }

@@ -84,7 +84,10 @@ pub fn run_modules(
             && module.written_script.is_some()
             && instance_progress(context, module.name) == Progress::Due
         {
-            or_debug!(context.sys, context.sys.write(due_record(context, module), "", WriteOptions::default()));
+            or_debug!(
+                context.sys,
+                context.sys.write(due_record(context, module), "", WriteOptions::default())
+            );
         }
     }
     let run = |(i, (entry, module)): (usize, &(&ModuleEntry, Result<&'static Module, Skip>))| {
@@ -546,7 +549,8 @@ mod tests {
         script("own");
         // A boot whose config stage was stopped before the module.
         sandbox.with_context(|context| {
-            sys.write(due_record(context, find_module("runcmd").unwrap()), "", WriteOptions::default()).unwrap();
+            sys.write(due_record(context, find_module("runcmd").unwrap()), "", WriteOptions::default())
+                .unwrap();
         });
         assert_eq!(run(&sandbox, &names[1..], RunMode::Full), [ModuleResult::Done]);
         assert_eq!(progress(sys, layout, "config-runcmd", Frequency::Instance), Progress::Started);

@@ -33,8 +33,9 @@ fn machine(config: &str) -> Sandbox {
 
 #[test]
 fn existing_users_keep_shell_groups_and_password() {
-    let sandbox =
-        machine("users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: $6$hunter2, lock_passwd: false}]");
+    let sandbox = machine(
+        "users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: $6$hunter2, lock_passwd: false}]",
+    );
     sandbox.run(&users_groups::MODULE).unwrap();
     assert_eq!(sandbox.calls(), "");
     let logged_warnings = sandbox.logged_warnings().join("\n");
@@ -50,8 +51,9 @@ fn existing_users_keep_shell_groups_and_password() {
 /// A power failure between two files of useradd, before chpasswd, and while files were written.
 #[test]
 fn accounts_of_an_interrupted_boot_are_completed() {
-    let config =
-        format!("users: [{{name: half, passwd: $6$h, ssh_authorized_keys: ['{KEY}'], sudo: 'ALL=(ALL) ALL'}}]");
+    let config = format!(
+        "users: [{{name: half, passwd: $6$h, ssh_authorized_keys: ['{KEY}'], sudo: 'ALL=(ALL) ALL'}}]"
+    );
     for (shadow, expected) in [
         ("half:!:1::::::\n", "chpasswd -e\n< half:$6$h\n"),
         ("half:$6$h:1::::::\n", ""),
@@ -88,7 +90,11 @@ fn accounts_of_an_interrupted_boot_are_completed() {
 fn fields_that_chpasswd_refuses_are_written() {
     const OPEN: &str = "passwd -u mia\n";
     for (config, field, calls) in [
-        ("passwd: $1$salt$qJH7.N4xYta3aEG/dfqo/0, lock_passwd: false", "$1$salt$qJH7.N4xYta3aEG/dfqo/0", OPEN),
+        (
+            "passwd: $1$salt$qJH7.N4xYta3aEG/dfqo/0, lock_passwd: false",
+            "$1$salt$qJH7.N4xYta3aEG/dfqo/0",
+            OPEN,
+        ),
         ("passwd: ab1OpGjFJuTLA, lock_passwd: false", "ab1OpGjFJuTLA", OPEN),
         ("hashed_passwd: $gy$j9T$abc$def, lock_passwd: false", "$gy$j9T$abc$def", OPEN),
         ("passwd: \"$7$CU..$abc\\n\", lock_passwd: false", "$7$CU..$abc", OPEN),
@@ -105,7 +111,9 @@ fn fields_that_chpasswd_refuses_are_written() {
         let (shadow, _) = sandbox.file("/etc/shadow");
         let line = shadow.lines().last().unwrap();
         assert!(line.starts_with(&format!("mia:{field}:")), "{config}: {line}");
-        assert!(sandbox.calls().ends_with(calls) && sandbox.calls().contains("passwd -u") != calls.is_empty());
+        assert!(
+            sandbox.calls().ends_with(calls) && sandbox.calls().contains("passwd -u") != calls.is_empty()
+        );
         let logged = sandbox.logged_warnings().join("\n");
         let is_refused = logged.contains(": users[0].passwd: expected a password hash");
         assert_eq!((is_refused, logged.contains("plain text")), (field == "!", false), "{config}: {logged}");
@@ -148,7 +156,9 @@ fn the_default_user_replaces_a_refused_name() {
 /// useradd refuses a user whose group exists, unless the group is given.
 #[test]
 fn an_existing_group_becomes_the_users_own() {
-    for (defs, argv) in [("USERGROUPS_ENAB yes", "useradd quinn --gid quinn -m\n"), ("", "useradd quinn -m\n")] {
+    for (defs, argv) in
+        [("USERGROUPS_ENAB yes", "useradd quinn --gid quinn -m\n"), ("", "useradd quinn -m\n")]
+    {
         let sandbox = machine("users: [{name: pia, groups: [quinn]}, {name: quinn}]");
         sandbox.sys.write("/etc/login.defs", format!("{defs}\n"), WriteOptions::default()).unwrap();
         sandbox.run(&users_groups::MODULE).unwrap();
@@ -206,10 +216,13 @@ fn without_useradd_only_requested_users_are_errors() {
     with_key.instance.public_keys = vec![KEY.into()];
     with_key.run(&users_groups::MODULE).unwrap();
     with_key.run(&ssh::MODULE).unwrap();
-    assert_eq!(with_key.logged_warnings(), [
+    assert_eq!(
+        with_key.logged_warnings(),
+        [
             "disable_root: ignored; there is no default user to log in as",
             "login keys: authorized keys of debian: no such user"
-        ]);
+        ]
+    );
 
     for users in ["users: [default]", "users: [eve]", "user: {name: me}"] {
         let mut requested = machine("");
@@ -284,7 +297,10 @@ fn passwords_of_doubtful_entries_are_not_set() {
         // Text that is taken for a hash would be a password that nothing matches.
         ("chpasswd: {users: [{name: a, password: p, type: txt}]}", ""),
         ("chpasswd: {users: [{name: a, password: p, type: [text]}]}", ""),
-        ("chpasswd: {expire: false, users: [{name: a, password: $6$h, type: null}]}", "chpasswd -e\n< a:$6$h\n"),
+        (
+            "chpasswd: {expire: false, users: [{name: a, password: $6$h, type: null}]}",
+            "chpasswd -e\n< a:$6$h\n",
+        ),
         ("chpasswd: {users: [{name: a, password: plain}]}", ""),
         ("chpasswd: {expire: false, list: [\"a:b\\0c\"]}", ""),
     ] {

@@ -364,7 +364,8 @@ mod tests {
     fn without_a_route_to_a_host_or_a_name_server_nothing_is_tried() {
         const STUB: &str = "# x\nnameserver 127.0.0.53\noptions edns0\n";
         const LAN: &str = "nameserver 192.0.2.1\nnameserver 10.0.0.2\n";
-        let routes = |address: SocketAddr| address.ip().is_loopback() || address.to_string().starts_with("10.");
+        let routes =
+            |address: SocketAddr| address.ip().is_loopback() || address.to_string().starts_with("10.");
         for (host, resolv_conf, has_network, expected) in [
             ("127.0.0.1", "", false, true),
             ("10.1.2.3", "", false, true),

@@ -3,7 +3,7 @@
 
 mod boot_log;
 mod clock;
-mod configuration;
+pub mod configuration;
 mod disk;
 mod history;
 mod identification;
