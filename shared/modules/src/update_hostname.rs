@@ -1,5 +1,6 @@
 //! update_hostname: sets the configured hostname at every boot, unless an administrator changed it.
 
+use config::{KeyStruct, Reader};
 use distro::{HostnameMethod, parse_hostname};
 use system::{Result, WriteOptions, debug, info};
 
@@ -35,7 +36,9 @@ fn decide(previous: Option<&str>, current: Option<&str>, wanted: &str) -> Update
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_keys::<hostname::Keys>() else { return Ok(()) };
+    // set_hostname reports the findings.
+    let keys = hostname::Keys::read_known(context.config, &mut Reader::new());
+    let Some(keys) = keys else { return Ok(()) };
     if keys.preserve_hostname {
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());

@@ -59,7 +59,10 @@ fn run(context: &Context<'_>) -> Result<()> {
         let Err(e) = creator.create_unless_dispensable(user) else { continue };
         match is_refused(&user) {
             // The others are not worse for it, and the default user takes its place.
-            true => warning!(context.sys, "{}: {e}", context.place(&user.at, "users")),
+            true => {
+                let key = config_key_of(&user.name, user.is_default, context.config);
+                warning!(context.sys, "{}: {e}", context.place(&user.at, &key));
+            }
             false => {
                 warning!(context.sys, "user {}: {e}", user.name);
                 failed.push(e);

@@ -379,13 +379,16 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
     if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
         let (_, default_entry) = entries.remove(at);
         let default = underscore_keys(&default);
-        if let Some(name) = default.get("name").and_then(Node::scalar_text) {
+        if let Some((node, name)) = default.get("name").and_then(|node| Some((node, node.scalar_text()?))) {
             let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
             let mut own = own.unwrap_or_default();
             let names = |map: &Map| {
                 map.get("groups").and_then(|n| NameList::read(n, &mut Reader::new())).unwrap_or_default().0
             };
             let groups = sorted_unique([names(&own), names(&default)].concat());
+            if own.get("name").is_none() {
+                own.insert("name", node.clone());
+            }
             own.insert("groups", groups.into_iter().map(Node::from).collect::<Vec<_>>());
             entries.push((name.clone(), merge_missing([&own, &default_entry, &default])));
             default_name = Some(name);
