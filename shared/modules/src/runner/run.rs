@@ -329,7 +329,7 @@ fn is_script_late(context: &Context<'_>, script: &WrittenScript) -> bool {
 
 /// Returns the file of this boot that says that a module which writes a script was due.
 fn due_record(context: &Context<'_>, writer: &Module) -> String {
-    context.layout.run(&format!("due/{}", writer.name))
+    context.layout.run(&format!("sem/due_{}", writer.name))
 }
 
 /// Marks the module that writes a script as started if it was due in this boot and did not begin, because its stage was stopped
@@ -565,6 +565,21 @@ mod tests {
         );
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "own\nruncmd\n");
         assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
+    }
+
+    /// A script that cleans the machine before it becomes an image: what runs after it leaves no state of the instance.
+    #[test]
+    fn nothing_is_written_after_the_state_was_removed() {
+        let mut sandbox = Sandbox::live("runcmd: [x]\n");
+        let (cloud, directory) = (sandbox.layout.cloud(""), sandbox.layout.instance_dir("i-test"));
+        sandbox.sys.create_dir_all(&directory, 0o755).unwrap();
+        sandbox.sys.link(&directory, sandbox.layout.instance("")).unwrap();
+        sandbox.layout.note_link(&sandbox.sys);
+        assert_eq!(run(&sandbox, &["runcmd"], RunMode::Full), [ModuleResult::Done]);
+        sandbox.sys.remove_dir_all(&cloud).unwrap();
+        let names = ["scripts_per_once", "scripts_user", "final_message"];
+        assert_eq!(run(&sandbox, &names, RunMode::Full), [const { ModuleResult::Done }; 3]);
+        assert!(!sandbox.sys.exists(&cloud), "{:?}", sandbox.sys.list(&cloud));
     }
 
     /// A module that is in no list of a boot is not due: it runs at a later boot as any other, and its script does not.

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use super::imds;
 use super::limits::TimeLimits;
 use super::message;
@@ -95,7 +97,8 @@ pub fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<Socket
 pub fn is_routed(sys: &System, host: &str) -> bool {
     // The resolver reads the files of the running system, whatever the root is.
     let text = |path| System::new("/").read_text(path).unwrap_or_default();
-    let has_network = || !sys.is_live() || sys.link_addresses().is_ok_and(|all| all.iter().any(|a| a.global));
+    let has_network =
+        || !sys.is_live() || sys.link_addresses().map_or(true, |all| all.iter().any(|a| a.global));
     is_routed_by(host, &text("/etc/hosts"), &text("/etc/resolv.conf"), &has_route, &has_network)
 }
 
@@ -132,7 +135,13 @@ const DNS_PORT: u16 = 53;
 fn has_route(address: SocketAddr) -> bool {
     let any: IpAddr =
         if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address)).is_ok()
+    let connected = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address));
+    let failed = connected.err().and_then(|e| e.raw_os_error()).map(Errno::from_raw);
+    // Another failure says nothing of the network.
+    !matches!(
+        failed,
+        Some(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL | Errno::ENETUNREACH | Errno::EHOSTUNREACH)
+    )
 }
 
 /// A name resolution in progress. The resolver does not support deadlines: after one it is abandoned with its thread.
