@@ -31,13 +31,14 @@ fn apply(context: &Context<'_>, metadata_only: bool) -> Result<()> {
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());
     }
-    let Some(names) = hostname::resolve(context, &keys, metadata_only) else {
-        debug!(sys, "no hostname is known yet");
-        return Ok(());
-    };
     if !metadata_only {
         hostname::report_invalid_cloud_name(context);
     }
+    let names = hostname::resolve(context, &keys, metadata_only);
+    let Some(names) = names.filter(|_| !hostname::is_kept(context, &keys)) else {
+        debug!(sys, "no hostname is known yet");
+        return Ok(());
+    };
     let path = context.layout.data("set-hostname");
     let record = json!({ "hostname": names.hostname, "fqdn": names.fqdn });
     let before = match state::read_json(sys, &path) {

@@ -135,13 +135,23 @@ fn of_cloud(instance: &Instance) -> Option<&str> {
     instance.local_hostname.as_deref().filter(|name| is_name(name.trim()))
 }
 
+fn has_cloud_name(context: &Context<'_>) -> bool {
+    context.instance.local_hostname.as_deref().is_some_and(|name| !name.trim().is_empty())
+}
+
 /// Reports the cloud's name, if it is invalid.
 pub fn report_invalid_cloud_name(context: &Context<'_>) {
-    let is_set = context.instance.local_hostname.as_deref().is_some_and(|name| !name.trim().is_empty());
-    if is_set && of_cloud(context.instance).is_none() {
+    if has_cloud_name(context) && of_cloud(context.instance).is_none() {
         let datasource = &context.instance.datasource;
         warning!(context.sys, "metadata of {datasource}: local-hostname: expected {NAME}; ignored");
     }
+}
+
+/// Returns whether names are set, and none of them is valid: the machine then keeps its name.
+pub fn is_kept(context: &Context<'_>, keys: &Keys) -> bool {
+    let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
+    let is_named = is_set("hostname") || is_set("fqdn") || has_cloud_name(context);
+    is_named && keys.hostname.is_none() && keys.fqdn.is_none() && of_cloud(context.instance).is_none()
 }
 
 /// Replaces the names by that of a cloud whose names are not split at the first dot, when only the cloud names the
