@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn existing_repositories_are_not_overwritten() {
         let config = "zypper:\n  repos:\n  - {id: a b, baseurl: 'http://x/#f', Type: rpm-md, gpgcheck: true, keys: [p, q], n: 7}\n  \
-                      - {id: old, baseurl: http://y}\n  config: {solver.onlyRequires: 'true', empty: '', configdir: /x, off: false, none: 0}";
+                      - {id: old, baseurl: http://y}\n  config: {solver.onlyRequires: 'true', empty: '', configdir: /x, a: false, b: 0}";
         let sandbox = Sandbox::new(config);
         sandbox.sys.write(CONF, "## head\n[main]\n", WriteOptions::mode(0o640)).unwrap();
         sandbox.sys.write("/etc/zypp/repos.d/old.repo", "kept\n", WriteOptions::default()).unwrap();
@@ -178,7 +178,7 @@ mod tests {
                     0o644
                 )
             );
-            let conf = format!("## head\n[main]\n{HEADER}\nsolver.onlyRequires=true\noff=False\nnone=0");
+            let conf = format!("## head\n[main]\n{HEADER}\nsolver.onlyRequires=true\na=False\nb=0");
             assert_eq!(sandbox.file(CONF), (conf, 0o640));
         }
         assert_eq!(sandbox.file("/etc/zypp/repos.d/old.repo").0, "kept\n");

@@ -147,11 +147,12 @@ pub fn report_invalid_cloud_name(context: &Context<'_>) {
     }
 }
 
-/// Returns whether names are set, and none of them is valid: the machine then keeps its name.
+/// Returns whether the machine keeps its name: one is configured, or else the cloud has one, and it is invalid.
 pub fn is_kept(context: &Context<'_>, keys: &Keys) -> bool {
     let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
+    let is_invalid = is_set("hostname") || is_set("fqdn") || of_cloud(context.instance).is_none();
     let is_named = is_set("hostname") || is_set("fqdn") || has_cloud_name(context);
-    is_named && keys.hostname.is_none() && keys.fqdn.is_none() && of_cloud(context.instance).is_none()
+    keys.hostname.is_none() && keys.fqdn.is_none() && is_named && is_invalid
 }
 
 /// Replaces the names by that of a cloud whose names are not split at the first dot, when only the cloud names the
@@ -179,7 +180,7 @@ pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Optio
     let text = |name: &'_ Option<Name>| name.as_ref().map(|name| name.0.clone());
     let decided =
         from_config_and_metadata(text(&keys.hostname).as_deref(), text(&keys.fqdn).as_deref(), cloud);
-    let Some(mut names) = decided else {
+    let Some(mut names) = decided.filter(|_| !is_kept(context, keys)) else {
         return (!metadata_only).then(|| from_system(context.sys));
     };
     if keys.hostname.is_none() && keys.fqdn.is_none() {

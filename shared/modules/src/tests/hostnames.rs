@@ -13,7 +13,7 @@ fn invalid_names_are_ignored() {
     for (config, cloud, name, hosts, place) in [
         ("hostname: \"a\\nb\"", None, "old\n", KEPT, "test.yaml:1:11: hostname: "),
         ("hostname: ${hostname}", None, "old\n", KEPT, "test.yaml:1:11: hostname: "),
-        ("hostname: my_host", Some("web1"), "web1\n", WEB, "test.yaml:1:11: hostname: "),
+        ("hostname: my_host", Some("web1"), "old\n", KEPT, "test.yaml:1:11: hostname: "),
         ("{hostname: web1, fqdn: web1.a b}", None, "web1\n", WEB, "test.yaml:1:24: fqdn: "),
         ("{}", Some("My VM 1"), "old\n", KEPT, "metadata of NoCloud: local-hostname: "),
         ("hostname: web1", Some("My VM 1"), "web1\n", WEB, "metadata of NoCloud: local-hostname: "),
@@ -25,9 +25,9 @@ fn invalid_names_are_ignored() {
         sandbox.instance.local_hostname = cloud.map(Into::into);
         sandbox.run(&set_hostname::MODULE).unwrap();
         assert_eq!(sandbox.sys.read_text("/etc/hostname").ok().as_deref(), Some(name), "{config}");
+        sandbox.run(&update_hostname::MODULE).unwrap();
         let logged = sandbox.logged_warnings();
         assert!(logged.len() == 1 && logged[0].starts_with(place), "{config}: {logged:?}");
-        sandbox.run(&update_hostname::MODULE).unwrap();
         sandbox.config.as_map_mut().unwrap().insert("manage_etc_hosts", "localhost");
         sandbox.run(&update_etc_hosts::MODULE).unwrap();
         assert_eq!(sandbox.sys.read_text("/etc/hostname").ok().as_deref(), Some(name), "{config}");
