@@ -1,6 +1,5 @@
 //! update_hostname: sets the configured hostname at every boot, unless an administrator changed it.
 
-use config::{Finding, KeyStruct, Reader};
 use distro::{HostnameMethod, parse_hostname};
 use system::{Result, WriteOptions, debug, info};
 
@@ -36,15 +35,7 @@ fn decide(previous: Option<&str>, current: Option<&str>, wanted: &str) -> Update
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let mut reader = Reader::new();
-    let keys = hostname::Keys::read_known(context.config, &mut reader);
-    // set_hostname has reported the same at a first boot.
-    let logged = sys.log().logged_warnings();
-    let is_new = |finding: &&Finding| {
-        !logged.iter().any(|(_, text)| text.ends_with(&format!("{}: {}", finding.key, finding.message)))
-    };
-    reader.into_findings().iter().filter(is_new).for_each(|finding| context.log_finding(finding));
-    let Some(keys) = keys else { return Ok(()) };
+    let Some(keys) = context.read_keys::<hostname::Keys>() else { return Ok(()) };
     if keys.preserve_hostname {
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());

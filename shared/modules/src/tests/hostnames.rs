@@ -25,9 +25,9 @@ fn invalid_names_are_ignored() {
         sandbox.instance.local_hostname = cloud.map(Into::into);
         sandbox.run(&set_hostname::MODULE).unwrap();
         assert_eq!(sandbox.sys.read_text("/etc/hostname").ok().as_deref(), Some(name), "{config}");
-        sandbox.run(&update_hostname::MODULE).unwrap();
         let logged = sandbox.logged_warnings();
         assert!(logged.len() == 1 && logged[0].starts_with(place), "{config}: {logged:?}");
+        sandbox.run(&update_hostname::MODULE).unwrap();
         sandbox.config.as_map_mut().unwrap().insert("manage_etc_hosts", "localhost");
         sandbox.run(&update_etc_hosts::MODULE).unwrap();
         assert_eq!(sandbox.sys.read_text("/etc/hostname").ok().as_deref(), Some(name), "{config}");
