@@ -149,7 +149,8 @@ pub fn report_invalid_cloud_name(context: &Context<'_>) {
 
 /// Returns whether the machine keeps its name: one is configured, or else the cloud has one, and it is invalid.
 pub fn is_kept(context: &Context<'_>, keys: &Keys) -> bool {
-    let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
+    let is_set =
+        |key: &str| context.config.get(key).and_then(Node::as_str).is_some_and(|name| !name.is_empty());
     let is_invalid = is_set("hostname") || is_set("fqdn") || of_cloud(context.instance).is_none();
     let is_named = is_set("hostname") || is_set("fqdn") || has_cloud_name(context);
     keys.hostname.is_none() && keys.fqdn.is_none() && is_named && is_invalid
