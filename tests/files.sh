@@ -23,6 +23,10 @@ for variant in $variants; do
   packaging/install VARIANT="$variant" BIN="$work/bin" DESTDIR="$root" VERSION=1.2.3
   broken=$(find "$root" -xtype l)
   [ -z "$broken" ] || fail "$variant: dangling links: $broken"
+  # `distro:` may name another distribution.
+  for template in hosts.redhat hosts.suse chrony.conf.centos chrony.conf.cos ntp.conf.sles sources.list.ubuntu; do
+    [ -f "$root/etc/cloud/templates/$template.tmpl" ] || fail "$variant: no template $template"
+  done
   left=$(grep -rnE '@[A-Z_]+@|^\?!?[A-Za-z0-9_,-]+: ' "$root" || :)
   [ -z "$left" ] || fail "$variant: not rendered: $left"
   python3 - "$variant" "$root/etc/cloud/cloud.cfg" "$root/etc/cloud/cloud.cfg.d/05_logging.cfg" <<'CHECK' ||

@@ -193,3 +193,19 @@ fn killed_generator_is_reported_by_status() {
     let (code, text) = boot.status.clone().unwrap_or_default();
     check_boot!(machine, boot, code == 1 && text.contains("The generator did not decide"));
 }
+
+/// As in upstream, a module that is run by hand finds the instance data that it may use in a template.
+#[test]
+fn manual_commands_restore_the_instance_data() {
+    let machine = Sandbox::new("state-data");
+    machine.boot();
+    let data = "/run/cloud-init/instance-data.json";
+    for words in ["single --name final_message --frequency always", "modules --mode init"] {
+        let _ = std::fs::remove_file(machine.path(data));
+        let mut command = std::process::Command::new(tests::binaries().join("cloud-init"));
+        let done = command.arg("--root").arg(machine.path("/")).args(words.split(' ')).output();
+        assert!(machine.file(data).is_some_and(|text| text.contains("i-demo-0001")), "{words}: {done:?}");
+    }
+    let log = machine.log();
+    assert!(log.contains("[DEPRECATED]: `--mode init` is deprecated in 24.1"), "{log}");
+}

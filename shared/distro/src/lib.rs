@@ -30,6 +30,6 @@ pub use table::{Distro, Family};
 pub use timezone::TimezoneMethod;
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
-    NewUser, adduser_argvs, complete_groups, complete_home, incomplete_user, is_ubuntu_core, locked_users,
-    remove_stale_locks, useradd_argv,
+    NewUser, adduser_argvs, complete_groups, complete_home, incomplete_user, is_password_field,
+    is_portable_name, is_ubuntu_core, locked_users, remove_stale_locks, useradd_argv,
 };

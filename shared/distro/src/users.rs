@@ -163,6 +163,68 @@ fn write_shadow(sys: &System, text: Vec<u8>, meta: &Metadata) -> Result<()> {
     sys.write(SHADOW, text, how.durable()).map(drop)
 }
 
+/// Returns whether text is a password field of shadow(5) that crypt(5) knows: a hash, or a field that no password matches,
+/// such as `!`, `*` or `x`. An empty field is one too.
+pub fn is_password_field(text: &str) -> bool {
+    const METHODS: [&str; 13] = ["1", "2a", "2b", "2x", "2y", "3", "5", "6", "7", "gy", "md5", "sha1", "y"];
+    if text.contains(|c: char| c == ':' || !c.is_ascii_graphic()) {
+        return false;
+    }
+    let text = text.trim_start_matches('!');
+    match text.strip_prefix('$') {
+        Some(rest) => rest.split_once('$').is_some_and(|(method, rest)| {
+            METHODS.contains(&method.split(',').next().unwrap_or_default()) && !rest.is_empty()
+        }),
+        None if matches!(text, "" | "x") => true,
+        // Accounts that other systems have locked: `*LK*`, `*NP*`.
+        None if text.starts_with('*') => text.bytes().all(|b| b == b'*' || b.is_ascii_uppercase()),
+        // The hashes of DES, and of BSDi with their underscore.
+        None => {
+            let hash = text.strip_prefix('_').map_or((text, 13), |rest| (rest, 19));
+            hash.0.len() == hash.1 && hash.0.bytes().all(|b| b.is_ascii_alphanumeric() || b"./".contains(&b))
+        }
+    }
+}
+
+/// Returns whether every useradd(8) accepts a user name. Those of Debian 12 and Ubuntu 24.04 accept nearly all names.
+pub fn is_portable_name(name: &str) -> bool {
+    let stem = name.strip_suffix('$').unwrap_or(name);
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    !matches!(stem, "" | "." | "..")
+        && !name.starts_with('-')
+        && stem.bytes().all(is_part)
+        && !name.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Returns whether useradd(8) creates a group with the user's name, by login.defs(5).
+fn has_user_groups(sys: &System) -> bool {
+    let text = ["/etc/login.defs", "/usr/etc/login.defs"].iter().find_map(|path| sys.read_text(path).ok());
+    let text = text.unwrap_or_default();
+    let value = text.lines().rev().find_map(|line| line.trim_start().strip_prefix("USERGROUPS_ENAB"));
+    value.is_some_and(|value| value.trim().eq_ignore_ascii_case("yes"))
+}
+
+/// Writes fields that crypt(5) knows to shadow(5), with today as the day of the change, as chpasswd(8) does. Returns whether
+/// all were written: not while a program changes the file, or if a user is not in it.
+fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
+    let is_writable =
+        !sys.exists(format!("{SHADOW}.lock")) && fields.iter().all(|(_, f)| is_password_field(f));
+    let Some((mut text, meta)) =
+        sys.read_to_change(SHADOW, MAX_SHADOW).ok().flatten().filter(|_| is_writable)
+    else {
+        return false;
+    };
+    let today = (sys.clock().wall().as_secs() / 86_400).to_string();
+    for (name, field) in fields {
+        let changed = with_changed_fields(&text, name, |fields| {
+            fields.splice(1..3, [field.as_bytes(), today.as_bytes()]);
+        });
+        let Some(changed) = changed else { return false };
+        text = changed;
+    }
+    write_shadow(sys, text, &meta).inspect_err(|e| warning!(sys, "{e}")).is_ok()
+}
+
 /// Returns whether passwd(1) is busybox', which cannot expire passwords, and fails for a password that is unlocked already.
 fn has_busybox_passwd(sys: &System) -> bool {
     sys.read_link("/usr/bin/passwd").is_ok_and(|target| {
@@ -400,16 +462,27 @@ impl Distro {
     /// # Errors
     /// Fails if a program that creates a group or the user fails.
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
+        let mut user = user.clone();
+        let has_useradd = sys.which("useradd").is_some() || sys.which("adduser").is_none();
         if user.create_groups {
-            // useradd creates the user's own group, so it must not exist before.
-            for group in user.groups.iter().chain(&user.primary_group) {
-                if sys.group(group).is_none() {
-                    self.create_group(sys, group, &[])?;
-                }
-            }
+            // A group that cannot be created must not keep its user from logging in.
+            let mut is_usable = |group: &String| {
+                let created = sys.group(group).map_or_else(|| self.create_group(sys, group, &[]), |_| Ok(()));
+                created.inspect_err(|e| warning!(sys, "user {}: group ignored: {e}", user.name)).is_ok()
+            };
+            user.groups.retain(&mut is_usable);
+            user.primary_group = user.primary_group.take_if(|group| is_usable(group));
         }
-        if sys.which("useradd").is_some() || sys.which("adduser").is_none() {
-            let mut user = user.clone();
+        // The user's own group exists already, for example because an earlier user is in it.
+        if user.primary_group.is_none()
+            && !user.no_user_group
+            && sys.group(&user.name).is_some()
+            && (!has_useradd || has_user_groups(sys))
+        {
+            info!(sys, "user {0}: the existing group {0} is the primary group", user.name);
+            user.primary_group = Some(user.name.clone());
+        }
+        if has_useradd {
             if self.family == Family::Alpine && user.selinux_user.take().is_some() {
                 warning!(sys, "user {}: selinux_user is not supported on Alpine; ignored", user.name);
             }
@@ -423,11 +496,11 @@ impl Distro {
             for (key, _) in unsupported.iter().filter(|(_, is_set)| *is_set) {
                 warning!(sys, "user {}: {key} is not supported by adduser; ignored", user.name);
             }
-            for argv in adduser_argvs(user) {
+            for argv in adduser_argvs(&user) {
                 run(sys, argv)?;
             }
             // The user exists, and needs the password and the keys that follow.
-            if let Err(e) = set_expiry(sys, user) {
+            if let Err(e) = set_expiry(sys, &user) {
                 warning!(sys, "user {}: {e}", user.name);
             }
         }
@@ -463,7 +536,14 @@ impl Distro {
         let argv: &[&str] = if hashed { &["chpasswd", "-e"] } else { &["chpasswd"] };
         let command =
             Command::new(argv).stdin(input).redacted(format!("{} for {}", argv.join(" "), names.join(", ")));
-        sys.run(&command.timeout(TIMEOUT)).map(drop)
+        match sys.run(&command.timeout(TIMEOUT)) {
+            // chpasswd knows fewer kinds of hashes than crypt(5), and useradd has no such limit, but shows its arguments.
+            Err(e) if hashed => {
+                debug!(sys, "{e}; writing {SHADOW}");
+                write_password_fields(sys, passwords).then_some(()).ok_or(e)
+            }
+            result => result.map(drop),
+        }
     }
 
     /// Disables password login until the password is unlocked or set.
@@ -553,6 +633,46 @@ impl Distro {
 mod tests {
     use super::*;
     use std::time::{Duration, SystemTime};
+
+    /// The fields are those that crypt(5) describes; the names those of useradd in shadow 4.17 and 4.20.
+    #[test]
+    fn password_fields_and_names_are_those_of_crypt_and_useradd() {
+        for (field, is_valid) in [
+            ("$1$salt$qJH7.N4xYta3aEG/dfqo/0", true),
+            ("ab1OpGjFJuTLA", true),
+            ("_J9..CCCCXBrJUJV154M", true),
+            ("$sha1$40000$jtNX3nZ2$hBNaIXkt4wBI2o5rsi8KejSjNqIq", true),
+            ("$md5,rounds=5000$saltstri$$abc", true),
+            ("$2b$12$R9h/cIPz0gi", true),
+            ("$gy$j9T$abc$def", true),
+            ("$7$CU..../....SALT$abc", true),
+            ("!$6$salt$hash", true),
+            ("*", true),
+            ("*LK*", true),
+            ("!!", true),
+            ("!*", true),
+            ("x", true),
+            ("", true),
+            ("$6$", false),
+            ("$9$a$b", false),
+            ("${PASSWORD}", false),
+            ("$6$a b", false),
+            ("$6$a:b", false),
+            ("!secret", false),
+            ("*secret", false),
+            ("changeme", false),
+        ] {
+            assert_eq!(is_password_field(field), is_valid, "{field}");
+        }
+        for name in ["a", "x-", "x$", "_x", "A.b", ".x", "1a", "1.2", "123$"] {
+            assert!(is_portable_name(name), "{name}");
+        }
+        for name in
+            ["", "$", ".", "..", "-x", "123", "a@b", "${USERNAME}", "<name>", "ümlaut", "a b", "a+b", "a\\b"]
+        {
+            assert!(!is_portable_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn locks_of_an_earlier_boot_are_removed() {

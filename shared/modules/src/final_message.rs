@@ -1,7 +1,7 @@
 //! final_message: logs the end of the boot, and writes `boot-finished`, which other programs wait for.
 
 use config::{Map, Node};
-use system::{CLOUD_INIT_VERSION, Result, WriteOptions, debug, rfc2822, warning};
+use system::{CLOUD_INIT_VERSION, Result, WriteOptions, debug, info, rfc2822, warning};
 
 use crate::{Context, Frequency, Module};
 
@@ -40,7 +40,10 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "{e}");
     }
     let finished = format!("{uptime} - {time} - v. {CLOUD_INIT_VERSION}\n");
-    sys.write(context.layout.boot_finished(), finished, WriteOptions::default())?;
+    match context.layout.is_cleaned(sys) {
+        true => info!(sys, "the state was removed during the boot; boot-finished is not written"),
+        false => drop(sys.write(context.layout.boot_finished(), finished, WriteOptions::default())?),
+    }
     if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {
         warning!(sys, "Used fallback datasource");
     }

@@ -131,6 +131,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let request = request
         .retries(retries, RETRY_DELAY)
+        .needs_route()
         .client_certificates(&context.layout.client_certificates())
         .limit(1 << 20);
     // The machine works without the report: a warning, not a failure.

@@ -8,7 +8,7 @@ use distro::{InitSystem, ServiceAction};
 use system::{Error, Result, System, debug, warning};
 
 use crate::accounts::sshd_config;
-use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
+use crate::accounts::user_keys::{PASSWORD_HASH, Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
 use crate::values::text_values::Hidden;
 use crate::{Context, Frequency, Module, or_warn};
@@ -70,7 +70,17 @@ impl FromNode for Entry {
             None if node.get("type").is_some_and(|n| !n.is_null()) => {
                 SetPassword::read(node, reader).and(None)
             }
-            _ => SetPassword::read(node, reader).map(Entry::Set),
+            _ => {
+                let mut set = SetPassword::read(node, reader)?;
+                if matches!(set.type_, Kind::Hash) {
+                    set.password.0 = set.password.0.trim().into();
+                    if !distro::is_password_field(&set.password.0) {
+                        let at = node.get("password").unwrap_or(node);
+                        return reader.nested("password", |r| r.type_error(at, PASSWORD_HASH));
+                    }
+                }
+                Some(Entry::Set(set))
+            }
         }
     }
 }
@@ -132,14 +142,17 @@ impl FromNode for PasswordLogin {
     }
 }
 
-/// Returns whether a password of the deprecated form is a hash: `$1$…$…`, `$2a$`, `$2y$`, `$5$`, `$6$`. (As documented; a
-/// hash of another kind requires `chpasswd.users`.)
+/// Returns whether a password of the deprecated form is a hash: `$1$…$…`, `$2a$`, `$2y$`, `$5$`, `$6$`, as documented, or one of
+/// another kind that is too long for a password of the same form.
 fn is_crypt_hash(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('$') else { return false };
     let Some((kind, rest)) = rest.split_once('$') else { return false };
-    matches!(kind, "1" | "2a" | "2y" | "5" | "6")
-        && !text.contains(':')
-        && rest.char_indices().any(|(i, c)| c == '$' && i > 0 && i + 1 < rest.len())
+    match kind {
+        "1" | "2a" | "2y" | "5" | "6" => {
+            !text.contains(':') && rest.char_indices().any(|(i, c)| c == '$' && i > 0 && i + 1 < rest.len())
+        }
+        _ => text.len() > 30 && distro::is_password_field(text),
+    }
 }
 
 /// The passwords to set: plain strings, hashes, and users with a random one.
@@ -318,6 +331,9 @@ mod tests {
             ("$1$a$b", true),
             ("$2y$10$x", true),
             ("$y$j9T$a$b", false),
+            ("$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7", true),
+            ("$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", true),
+            ("$9$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", false),
             ("$6$only", false),
             ("$6$a$b:c", false),
             ("plain", false),

@@ -422,7 +422,13 @@ fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
     // Without keys, a missing user is not an error here, because users_groups has reported it.
     let login = user.filter(|user| !all.is_empty() || sys.user(user).is_some());
     let of_user = login.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
-    let options = match keys.disable_root {
+    // Without the user that root's keys would name, only root is left to log in.
+    let is_missing =
+        user.map_or(accounts.has_refused && accounts.users.is_empty(), |user| sys.user(user).is_none());
+    if keys.disable_root && is_missing && !all.is_empty() {
+        warning!(sys, "disable_root: ignored; there is no default user to log in as");
+    }
+    let options = match keys.disable_root && !is_missing {
         true => {
             let options = keys.disable_root_opts.as_ref().map_or(DISABLE_USER_OPTS, |line| &line.0);
             authorized_keys::disable_options(options, user.unwrap_or("NONE"), "root")

@@ -41,7 +41,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     let Some(names) = hostname::resolve(context, &keys, false) else { return Ok(()) };
-    if (names.is_default && names.hostname == "localhost") || !names.is_valid() {
+    if hostname::is_kept(context, &keys) || (names.is_default && names.hostname == "localhost") {
         debug!(sys, "no hostname is configured");
         return Ok(());
     }

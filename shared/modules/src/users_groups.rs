@@ -30,6 +30,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::read_with_report(context, true);
+    let replaced;
     let mut failed = Vec::new();
     distro::remove_stale_locks(context.sys);
     if context.is_repeat {
@@ -54,18 +55,31 @@ fn run(context: &Context<'_>) -> Result<()> {
         let result = context.distro.create_group(context.sys, &group.name, &group.members);
         failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
     }
+    let is_refused =
+        |user: &&User| !distro::is_portable_name(&user.name) && context.sys.user(&user.name).is_none();
     for user in &accounts.users {
-        creator.set_cause(user);
-        if creator.is_dispensable(user) {
-            info!(
-                context.sys,
-                "neither useradd nor adduser is installed; the default user {} is not created", user.name
-            );
-            continue;
-        }
         // A failure of one must not keep the others from logging in.
-        let result = creator.create(user);
-        failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
+        let Err(e) = creator.create_unless_dispensable(user) else { continue };
+        match is_refused(&user) {
+            // The others are not worse for it, and the default user takes its place.
+            true => {
+                let key = config_key_of(&user.name, user.is_default, context.config);
+                warning!(context.sys, "{}: {e}", context.place(&user.at, &key));
+            }
+            false => {
+                warning!(context.sys, "user {}: {e}", user.name);
+                failed.push(e);
+            }
+        }
+    }
+    if accounts.users.iter().any(|user| is_refused(&user)) {
+        replaced = Accounts::read(context).users;
+        for user in replaced.iter().filter(|user| accounts.users.iter().all(|other| other.name != user.name))
+        {
+            warning!(context.sys, "creating the default user {} instead", user.name);
+            let result = creator.create_unless_dispensable(user);
+            failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
+        }
     }
     if accounts.users.len() > 1 {
         context.sys.set_cause_key("users");
@@ -176,6 +190,18 @@ impl<'a> UserCreator<'a> {
             && ["useradd", "adduser"].iter().all(|program| sys.which(program).is_none())
     }
 
+    fn create_unless_dispensable(&mut self, user: &'a User) -> Result<()> {
+        self.set_cause(user);
+        if !self.is_dispensable(user) {
+            return self.create(user);
+        }
+        info!(
+            self.context.sys,
+            "neither useradd nor adduser is installed; the default user {} is not created", user.name
+        );
+        Ok(())
+    }
+
     /// Records the users that are to be created, so that the next boot can complete them if this one is interrupted.
     fn record_new(&mut self, users: &[User]) -> Result<()> {
         let Context { sys, layout, is_repeat, .. } = self.context;
@@ -273,16 +299,21 @@ impl<'a> UserCreator<'a> {
             }
             _ => Ok(()),
         };
-        let mut given = keys.plain_text_passwd.0.is_some() || keys.hashed_passwd.0.is_some();
+        let (passwd, hashed) = (&keys.passwd.0, &keys.hashed_passwd.0);
+        // `!` is a lock without a password: removing it would open the account.
+        let is_given = |password: &OptionalSecret| {
+            password.0.as_ref().is_some_and(|s| s.0.is_empty() || s.0.contains(|c| c != '!'))
+        };
+        let mut given = keys.plain_text_passwd.0.is_some() || is_given(hashed);
         if new {
             // The hash is not an argument of useradd, because every process could read it.
-            given |= keys.passwd.0.is_some();
-            set(&keys.passwd, true)?;
-        } else if keys.passwd.0.is_some() && !given {
+            given |= is_given(passwd);
+            set(passwd, true)?;
+        } else if passwd.0.is_some() && !given {
             warning!(sys, "user {name} already exists; ignoring 'passwd'");
         }
         set(&keys.plain_text_passwd, false)?;
-        set(&keys.hashed_passwd, true)?;
+        set(hashed, true)?;
         // An account without a password would be open.
         let has_password = given || (!new && !distro.has_blank_password(sys, name));
         match keys.lock_passwd {
@@ -298,7 +329,7 @@ impl<'a> UserCreator<'a> {
                 warning!(
                     sys,
                     "Not unlocking the password of {kind} {name}: 'lock_passwd: false' is set, but the user has no \
-                     password, and none of 'passwd', 'plain_text_passwd' and 'hashed_passwd' is set"
+                     password, and none of 'passwd', 'plain_text_passwd' and 'hashed_passwd' has one"
                 );
                 Ok(())
             }

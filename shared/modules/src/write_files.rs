@@ -293,6 +293,7 @@ fn load_content(context: &Context<'_>, path: &str, entry: &Entry) -> Result<Opti
         let mut fetch = Request::get(&source.uri)
             // Wait: write_files | the next of four attempts to download a source | -
             .retries(3, Duration::from_secs(3))
+            .needs_route()
             .client_certificates(&context.layout.client_certificates())
             .limit(MAX_CONTENT_SIZE);
         for (name, value) in source.headers.iter().flat_map(|headers| &headers.0) {

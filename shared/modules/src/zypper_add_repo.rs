@@ -95,7 +95,9 @@ impl FromNode for Settings {
             if name.is_empty() || name.contains(|c: char| c.is_control() || c == '=') {
                 return reader.type_error(key, "the name of a setting");
             }
-            if value.is_falsy() { None } else { Some((name.into(), Line::read(value, reader)?.0)) }
+            // `false` and 0 are settings.
+            let is_absent = value.is_null() || value.as_str() == Some("");
+            if is_absent { None } else { Some((name.into(), Line::read(value, reader)?.0)) }
         });
         Some(Settings(settings.into_iter().flatten().collect()))
     }
@@ -161,7 +163,7 @@ mod tests {
     #[test]
     fn existing_repositories_are_not_overwritten() {
         let config = "zypper:\n  repos:\n  - {id: a b, baseurl: 'http://x/#f', Type: rpm-md, gpgcheck: true, keys: [p, q], n: 7}\n  \
-                      - {id: old, baseurl: http://y}\n  config: {solver.onlyRequires: 'true', empty: '', configdir: /x}";
+                      - {id: old, baseurl: http://y}\n  config: {solver.onlyRequires: 'true', empty: '', configdir: /x, a: false, b: 0}";
         let sandbox = Sandbox::new(config);
         sandbox.sys.write(CONF, "## head\n[main]\n", WriteOptions::mode(0o640)).unwrap();
         sandbox.sys.write("/etc/zypp/repos.d/old.repo", "kept\n", WriteOptions::default()).unwrap();
@@ -176,7 +178,7 @@ mod tests {
                     0o644
                 )
             );
-            let conf = format!("## head\n[main]\n{HEADER}\nsolver.onlyRequires=true");
+            let conf = format!("## head\n[main]\n{HEADER}\nsolver.onlyRequires=true\na=False\nb=0");
             assert_eq!(sandbox.file(CONF), (conf, 0o640));
         }
         assert_eq!(sandbox.file("/etc/zypp/repos.d/old.repo").0, "kept\n");

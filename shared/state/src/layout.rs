@@ -2,6 +2,8 @@
 //!
 //! A path that several files of the code use has a method here: `tests/layout.rs` checks it.
 
+use system::System;
+
 /// Bytes in the name of a directory (NAME_MAX of Linux).
 const MAX_NAME: usize = 255;
 
@@ -25,6 +27,8 @@ pub struct Layout {
     templates_dir: String,
     /// The directory of an instance that the link does not point to.
     unlinked_instance: Option<String>,
+    /// Whether the link existed when the stage began its modules.
+    was_linked: bool,
 }
 
 impl Default for Layout {
@@ -34,6 +38,7 @@ impl Default for Layout {
             run_dir: "/run/cloud-init".into(),
             templates_dir: "/etc/cloud/templates".into(),
             unlinked_instance: None,
+            was_linked: false,
         }
     }
 }
@@ -42,16 +47,27 @@ impl Layout {
     /// Returns the layout for the values of `system_info.paths`. A missing or relative path has its default.
     pub fn with_paths(cloud_dir: Option<&str>, run_dir: Option<&str>, templates_dir: Option<&str>) -> Layout {
         let defaults = Layout::default();
-        let pick = |given: Option<&str>, default: String| match given.map(|g| g.trim_end_matches('/')) {
+        let pick = |given: Option<&str>, default: &str| match given.map(|g| g.trim_end_matches('/')) {
             Some(path) if path.starts_with('/') && path.len() > 1 => path.to_string(),
-            _ => default,
+            _ => default.into(),
         };
         Layout {
-            cloud_dir: pick(cloud_dir, defaults.cloud_dir),
-            run_dir: pick(run_dir, defaults.run_dir),
-            templates_dir: pick(templates_dir, defaults.templates_dir),
-            unlinked_instance: None,
+            cloud_dir: pick(cloud_dir, &defaults.cloud_dir),
+            run_dir: pick(run_dir, &defaults.run_dir),
+            templates_dir: pick(templates_dir, &defaults.templates_dir),
+            ..defaults
         }
+    }
+
+    /// Remembers whether the link to the current instance exists.
+    pub fn note_link(&mut self, sys: &System) {
+        self.was_linked = sys.exists(self.cloud("instance"));
+    }
+
+    /// Returns whether the state was removed since [`Layout::note_link`], as a script does with `cloud-init clean` before it makes
+    /// an image: nothing may be written for the instance, whose directory would appear in the place of its link.
+    pub fn is_cleaned(&self, sys: &System) -> bool {
+        self.was_linked && !sys.exists(self.cloud("instance"))
     }
 
     /// Returns the layout whose current instance is the given one, whatever the link points to.

@@ -156,6 +156,9 @@ fn is_torn(sys: &System, layout: &Layout, text: &[u8]) -> bool {
 /// Fails if the file cannot be written: the work must not begin then.
 pub fn mark_started(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
+    if layout.is_cleaned(sys) {
+        return Ok(());
+    }
     let _ = sys.remove(end_record(layout, &path));
     let text = format!("{}: {}\n{STARTED}", std::process::id(), sys.clock().wall().as_secs_f64());
     sys.write(path, text, WriteOptions::default()).map(drop)

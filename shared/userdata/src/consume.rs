@@ -9,7 +9,7 @@ use system::{StepResult, System, debug, deprecated, info, warning};
 
 use crate::handle::{Counts, Handler};
 use crate::options::{Dirs, Options};
-use crate::store::{ProcessedSource, Source, Stored};
+use crate::store::{ProcessedSource, Source, Stored, expand_source};
 
 config::keys! {
     /// The rules for vendor-data on this machine (`vendor_data`, `vendor_data2`).
@@ -80,7 +80,7 @@ fn consume_source(
             return ControlFlow::Continue(());
         }
         None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: None },
-        Some(_) if processed.is_empty => return ControlFlow::Continue(()),
+        Some(_) if processed.data.is_empty() => return ControlFlow::Continue(()),
         Some(key) => rules(sys, key, user_config, options.config, &mut consumed.findings),
     };
     if !rules.enabled {
@@ -88,17 +88,24 @@ fn consume_source(
         return ControlFlow::Continue(());
     }
     consumed.failed.extend(processed.store_error.clone());
-    let parts = match &processed.parts {
+    // In order of precedence: user-data, vendor-data2, vendor-data, the machine's configuration.
+    let weaker: Vec<&Node> =
+        [&*user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
+    let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
+    let expanded_again;
+    let mut parts = &processed.parts;
+    if !processed.boothooks.is_empty() {
+        processed.boothooks.iter().for_each(|part| handler.run_early(part));
+        expanded_again = expand_source(sys, dirs, source, processed.data, processed.is_strict);
+        parts = &expanded_again;
+    }
+    let parts = match parts {
         Ok(found) => &found.parts,
         Err(e) => {
             consumed.failed.push(format!("{}: {e}", source.name()));
             return ControlFlow::Break(());
         }
     };
-    // In order of precedence: user-data, vendor-data2, vendor-data, the machine's configuration.
-    let weaker: Vec<&Node> =
-        [&*user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
-    let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
     for part in parts {
         if let (Source::User, true, Some(_)) = (source, part.has_launch_index(), options.launch_index) {
             match part.launch_index() {

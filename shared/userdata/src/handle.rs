@@ -53,6 +53,8 @@ pub struct Handler<'a> {
     used: Vec<String>,
     ignored: Vec<String>,
     part_handlers: PartHandlers,
+    /// The content of the boothooks that ran before the parts were complete.
+    early: Vec<Vec<u8>>,
     /// The current nesting depth of templates: a template may render to an include or archive that holds templates.
     level: usize,
 }
@@ -90,8 +92,15 @@ impl<'a> Handler<'a> {
             used: Vec::new(),
             ignored: Vec::new(),
             part_handlers,
+            early: Vec::new(),
             level: 0,
         }
+    }
+
+    /// Runs a boothook before the other parts are known; [`Handler::handle_part`] does not run it again.
+    pub fn run_early(&mut self, part: &Part<'_>) {
+        self.handle_part(part);
+        self.early.push(part.payload.to_vec());
     }
 
     pub fn handle_part(&mut self, part: &Part<'_>) {
@@ -248,6 +257,10 @@ impl<'a> Handler<'a> {
     }
 
     fn boothook(&mut self, part: &Part<'_>, name: &str) {
+        if let Some(i) = self.early.iter().position(|early| *early == *part.payload) {
+            self.early.swap_remove(i);
+            return;
+        }
         let path = format!("{}/boothooks/{name}", self.dirs.instance);
         let content = to_unix_lines(&part.payload);
         let content = strip_header(&content);

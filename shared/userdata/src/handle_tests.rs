@@ -47,6 +47,8 @@ fn boothook_header_is_stripped() {
 
 #[test]
 fn hints_do_not_leak_secrets() {
+    const UTF_16: &str = "6 bytes of UTF-16, as PowerShell's '>' writes; save the file as UTF-8";
+    const WINDOWS: &str = "a Windows script; Linux scripts begin with '#!/bin/sh' or another interpreter";
     for (kind, payload, expected) in [
         ("text/x-not-multipart", &b"#cloud-confg\npassword: x"[..], "unknown header '#cloud-confg'"),
         (
@@ -70,7 +72,12 @@ fn hints_do_not_leak_secrets() {
             "30 bytes of gzip data that is compressed twice or not declared; compress it once, with the Content-Type \
              application/gzip",
         ),
-        ("text/x-not-multipart", b"\xff\xfe", "2 bytes of binary data"),
+        ("text/x-not-multipart", b"\xfe\xfd", "2 bytes of binary data"),
+        ("text/x-not-multipart", b"\xff\xfe#\0!\0", UTF_16),
+        ("text/x-not-multipart", b"#\0c\0l\0", UTF_16),
+        ("text/x-not-multipart", b"#PS1_sysnative\n", WINDOWS),
+        ("text/x-not-multipart", b"rem cmd\n", WINDOWS),
+        ("text/x-not-multipart", b"<powershell>ls</powershell>", WINDOWS),
         ("text/x-not-multipart", b"abc\n\xff", "5 bytes of binary data"),
         (
             "application/octet-stream",

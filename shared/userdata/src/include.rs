@@ -66,7 +66,8 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
     let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));
     let ask = Request::get(&include.url)
         .timeout(TIMEOUT)
-        .retries(RETRIES, RETRY_DELAY)
+        .retries(if dirs.tries_once { 0 } else { RETRIES }, RETRY_DELAY)
+        .needs_route()
         .client_certificates(&identities);
     let content = sys.fetch(&ask)?.body;
     sys.write(&kept, &content, WriteOptions::secret())?;

@@ -19,11 +19,13 @@ pub struct Options<'a> {
     pub instance_data: &'a str,
 }
 
-/// The directories of the machine and the instance, as paths on the machine.
+/// The directories of the machine and the instance, as paths on the machine, and how what they lack is fetched.
 #[derive(Debug, Clone)]
 pub struct Dirs {
     /// The machine's directory, `/var/lib/cloud`.
     pub cloud: String,
     /// The instance's directory, `/var/lib/cloud/instance`.
     pub instance: String,
+    /// Whether an include is requested once: a stage of this boot has retried, or this is a dry run.
+    pub tries_once: bool,
 }

@@ -62,18 +62,27 @@ pub fn strip_header(content: &[u8]) -> &[u8] {
 /// Suggests what is wrong with a part that has no handler. Shows a line only if it looks like a header: anything else
 /// may be a secret.
 pub fn hint(content_type: &str, payload: &[u8]) -> String {
+    const WINDOWS: [&[u8]; 4] = [b"<script>", b"<powershell>", b"#ps1", b"rem cmd"];
+    const UTF_16: [&[u8]; 4] = [b"\xff\xfe", b"\xfe\xff", b"#\0", b"\0#"];
     let upstart = b"#upstart-job";
     let begins = payload.trim_ascii_start().get(..upstart.len());
     if content_type == "text/upstart-job" || begins.is_some_and(|b| b.eq_ignore_ascii_case(upstart)) {
         return "upstart is not supported; write a systemd unit with write_files".to_string();
     }
     let size = payload.len();
-    if windows_script(payload).is_some() || payload.trim_ascii_start().starts_with(b"<powershell>") {
+    let begins = |header: &&[u8]| {
+        let begin = payload.trim_ascii_start().get(..header.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(header))
+    };
+    if WINDOWS.iter().any(begins) {
         return "a Windows script; Linux scripts begin with '#!/bin/sh' or another interpreter".into();
     }
     if payload.trim_ascii_start().starts_with(b"-----BEGIN CERTIFICATE-----") {
         return "a certificate is not a login method on Linux; use 'ca_certs' in a cloud-config to trust it"
             .into();
+    }
+    if UTF_16.iter().any(|begin| payload.starts_with(begin)) {
+        return format!("{size} bytes of UTF-16, as PowerShell's '>' writes; save the file as UTF-8");
     }
     if payload.starts_with(b"\xef\xbb\xbf") {
         return format!("{size} bytes that begin with a byte order mark; save the file without it");

@@ -8,7 +8,7 @@ use system::{Result, System, WriteOptions, debug, error, warning};
 
 use crate::options::Dirs;
 use crate::parts::{Parts, expand};
-use crate::{include, write};
+use crate::{Part, detect, include, write};
 
 /// The sources of data, in the order in which they are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,9 +134,12 @@ impl<'a> RawData<'a> {
 #[derive(Debug)]
 pub(crate) struct ProcessedSource<'a> {
     pub source: Source,
-    /// Whether the datasource returned no data for the source.
-    pub is_empty: bool,
+    pub data: Data<'a>,
     pub parts: Result<Parts<'a>>,
+    /// If a file to include does not exist: the boothooks, which run before it is read again.
+    pub boothooks: Vec<Part<'a>>,
+    /// Whether a failed include is an error.
+    pub is_strict: bool,
     /// The error that prevented storing the raw data, which the next boot reads.
     pub store_error: Option<String>,
 }
@@ -158,35 +161,66 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
         if !raw.already_stored || !matches!(data, Data::Bytes(_)) {
             store_error = keep(&format!("{name}.txt"), &[data.raw()]);
         }
-        let parts = expand(data.blobs(), &mut |include| {
-            include::fetch(sys, dirs, include).or_else(|e| {
-                if raw.error_on_failure.unwrap_or_else(|| include::is_failure_an_error(sys)) {
-                    return Err(e);
-                }
-                warning!(sys, "{name}: {e}; skipped, as the image is configured");
-                Ok(Vec::new())
-            })
-        });
-        match &parts {
-            Ok(found) => {
-                for warning in &found.warnings {
-                    warning!(sys, "{name}: {warning}");
-                }
-                debug!(sys, "{name}: {} parts", found.parts.len());
-                let file = format!("{name}.txt.i");
-                let old = sys.read(format!("{}/{file}", dirs.instance));
-                if !old.is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
-                    // Not a failure of the boot: only diagnostic commands read this file.
-                    if let Some(e) = keep(&file, &write::message(&found.parts)) {
-                        error!(sys, "{e}");
-                    }
-                }
-            }
-            Err(e) => debug!(sys, "{name}: {e}"),
+        let mut parts = expand_source(sys, dirs, source, data, true);
+        let boothooks = match &parts {
+            Err(e) if e.is_not_found() => boothooks(sys, dirs, data),
+            _ => Vec::new(),
+        };
+        let is_strict =
+            || raw.error_on_failure.unwrap_or_else(|| include::is_failure_an_error(sys));
+        let is_strict = parts.is_ok() || is_strict();
+        if !is_strict && boothooks.is_empty() {
+            parts = expand_source(sys, dirs, source, data, false);
         }
-        ProcessedSource { source, is_empty: data.is_empty(), parts, store_error }
+        ProcessedSource { source, data, parts, boothooks, is_strict, store_error }
     };
     Stored(Source::ALL.map(process).into())
+}
+
+/// Splits the data of a source into parts, fetches includes, and stores the result. A failed include is an error if `is_strict`, else
+/// it is skipped.
+pub(crate) fn expand_source<'a>(
+    sys: &System,
+    dirs: &Dirs,
+    source: Source,
+    data: Data<'a>,
+    is_strict: bool,
+) -> Result<Parts<'a>> {
+    let name = source.name();
+    let parts = expand(data.blobs(), &mut |include| {
+        include::fetch(sys, dirs, include).or_else(|e| {
+            if is_strict {
+                return Err(e);
+            }
+            warning!(sys, "{name}: {e}; skipped, as the image is configured");
+            Ok(Vec::new())
+        })
+    });
+    let found = parts.inspect_err(|e| debug!(sys, "{name}: {e}"))?;
+    for warning in &found.warnings {
+        warning!(sys, "{name}: {warning}");
+    }
+    debug!(sys, "{name}: {} parts", found.parts.len());
+    let path = format!("{}/{name}.txt.i", dirs.instance);
+    if !sys.read(&path).is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
+        // Not a failure of the boot: only diagnostic commands read this file.
+        let written = sys.write_pieces(path, &write::message(&found.parts), WriteOptions::secret());
+        if let Err(e) = written {
+            error!(sys, "{e}");
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the boothooks of data that includes a file which does not exist: one of them may write it.
+fn boothooks<'a>(sys: &System, dirs: &Dirs, data: Data<'a>) -> Vec<Part<'a>> {
+    let found = expand(data.blobs(), &mut |include| match include::fetch(sys, dirs, include) {
+        Err(e) if e.is_not_found() => Ok(Vec::new()),
+        content => content,
+    });
+    let mut parts = found.map(|found| found.parts).unwrap_or_default();
+    parts.retain(|part| part.content_type == detect::BOOTHOOK);
+    parts
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn run_parts(machine: &Machine) -> Result<()> {
             if let Err(e) = sys.run(&script) {
                 failures.push(e.to_string());
             }
-        } else if sys.is_file(&path) {
+        } else if sys.is_file(&path) && name != "README" {
             eprintln!("WARNING: {path} is skipped: it is not executable");
         }
     }

@@ -93,7 +93,8 @@ impl Boot {
     }
 
     pub(crate) fn user_data_dirs(&self) -> userdata::Dirs {
-        userdata::Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") }
+        let tries_once = self.is_plan() || matches!(self.args.task, Task::CatchUp(_));
+        userdata::Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance(""), tries_once }
     }
 
     pub(crate) fn search_context(&self) -> Search<'_> {

@@ -29,7 +29,12 @@ pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, 
         Cached::Python { .. } | Cached::Corrupt => network::replaced_nics(boot, None),
     };
     let is_replaced = record.replaced_nics.is_some();
-    let step = begin_cache_check(boot, if boot.stage == StageName::Local { "check" } else { "trust" });
+    let is_local = boot.stage == StageName::Local;
+    if is_local && let Some(how) = cleaned_by_hand(boot) {
+        debug!(boot.sys, "manual cache clean {how}");
+    }
+    let is_checked = is_local && cleaned_by_hand(boot).is_none();
+    let step = begin_cache_check(boot, if is_checked { "check" } else { "trust" });
     let mut was_another = false;
     let candidate = match cached {
         Cached::Instance(instance) => {
@@ -37,10 +42,13 @@ pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, 
                 warning!(boot.sys, "{e}; fetching the metadata of instance {} again", instance.id);
             }
             let is_whole = instance.raw_data_error.is_none();
-            let is_fixed = is_whole && is_cleaned_by_hand(boot);
+            let is_fixed = is_whole && cleaned_by_hand(boot).is_some();
             let must_refresh = is_replaced || must_refresh(boot, &instance);
-            if is_whole && !is_replaced && is_of_this_boot(boot, &instance.id) || is_fixed && !must_refresh {
+            if is_whole && !is_replaced && is_of_this_boot(boot, &instance.id) {
                 return Ok(found_in_cache(boot, step, *instance, "restored from cache with run check"));
+            }
+            if is_fixed && !must_refresh {
+                return Ok(found_in_cache(boot, step, *instance, "restored from cache"));
             }
             match if is_fixed { IdentityCheck::Same } else { check(boot, &instance) } {
                 IdentityCheck::Same if !is_whole => {
@@ -104,10 +112,13 @@ fn id_of_this_boot(boot: &Boot) -> Option<String> {
     boot.sys.read_text(boot.layout.boot_instance_id()).ok().map(|id| id.trim().to_string())
 }
 
-/// Returns whether the administrator removes the cache when the machine becomes another instance.
-fn is_cleaned_by_hand(boot: &Boot) -> bool {
-    boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
-        || boot.sys.exists(boot.layout.instance("manual-clean"))
+/// Returns what says that the administrator removes the cache when the machine becomes another instance, in upstream's words.
+fn cleaned_by_hand(boot: &Boot) -> Option<String> {
+    if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
+        return Some("set from config".into());
+    }
+    let marker = boot.layout.instance("manual-clean");
+    boot.sys.exists(&marker).then(|| format!("found from marker: {marker}"))
 }
 
 /// Returns whether a stage of this boot found that instance: the later ones use the cache without a check.
@@ -220,6 +231,9 @@ pub fn cached_instance(boot: &mut Boot, record: &mut Record) -> Option<FoundInst
         Cached::Instance(instance) => {
             if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                 settings::reload(boot, record, &instance, Vec::new());
+            }
+            if !boot.sys.exists(boot.layout.instance_data()) {
+                boot.sys.log_error(Level::Warning, boot.write_instance_data(&instance));
             }
             return Some(found_in_cache(boot, step, *instance, "restored from cache with run check"));
         }

@@ -16,6 +16,7 @@ use crate::{Boot, FoundInstance, Mode, Single, StageName, error_prefix};
 
 /// Runs the modules of `cloud_MODE_modules`. A failed module is an error of the stage.
 pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, mode: Mode) {
+    boot.layout.note_link(&boot.sys);
     let instance = &found.instance;
     // With the last list, so that each key is reported once a boot.
     if mode == Mode::Final && run_mode(boot, found) == RunMode::Full {

@@ -82,6 +82,12 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
     debug!(sys, "{welcome}");
     debug!(sys, "version: {}", system::VERSION);
     info!(sys, "PID [{}] started cloud-init '{action}'.", std::process::id());
+    if boot.args.task == Task::Mode(Mode::Init) {
+        system::deprecated!(
+            sys,
+            "`--mode init` is deprecated in 24.1 and scheduled to be removed in 29.1. Use `cloud-init init` instead."
+        );
+    }
     if boot.is_recorded() {
         record.begin(boot, uptime, was_undecided);
     }

@@ -176,11 +176,18 @@ fn manual_cache_clean_trusts_the_cache() {
     assert!(exists(&machine.path("var/lib/cloud/instance/manual-clean")));
     machine.seed("i-2");
     let log = machine.boot();
-    assert!(log.contains("restored from c") && machine.id() == "i-1", "{log}");
+    let marker = "found from marker: /var/lib/cloud/instance/manual-clean";
+    let lines = |why: &str| {
+        format!(
+            "manual cache clean {why}|attempting to read from cache [trust]|restored from cache: DataSourceNoCloud"
+        )
+    };
+    let is_logged = |log: &str, why: &str| lines(why).split('|').all(|line| log.contains(line));
+    assert!(is_logged(&log, "set from config") && machine.id() == "i-1", "{log}");
     // The marker alone is sufficient; without it the cache is checked again.
     std::fs::remove_file(machine.path("etc/cloud/cloud.cfg.d/1.cfg")).unwrap();
-    machine.boot();
-    assert_eq!(machine.id(), "i-1");
+    let log = machine.boot();
+    assert!(is_logged(&log, marker) && machine.id() == "i-1", "{log}");
     std::fs::remove_file(machine.path("var/lib/cloud/instance/manual-clean")).unwrap();
     machine.boot();
     assert_eq!(machine.id(), "i-2");

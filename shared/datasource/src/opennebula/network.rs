@@ -23,8 +23,14 @@ pub fn has_network(context: &Context) -> bool {
 /// address by their MAC.
 pub fn config(sys: &System, context: &Context, nics: &[Nic]) -> Node {
     let mut ethernets = Map::new();
-    for nic in nics {
-        let name = context_name(context, &nic.mac).unwrap_or(&nic.name);
+    let has = |name: &str| context.keys().any(|key| key.starts_with(&format!("{name}_").to_uppercase()));
+    // Proxmox names no MAC: its numbers are those of the NICs in their order.
+    let is_by_number = !context.keys().any(|key| key.ends_with("_MAC"));
+    for (number, nic) in nics.iter().enumerate() {
+        let numbered = format!("ETH{number}");
+        let is_numbered = is_by_number && !has(&nic.name) && has(&numbered);
+        let own = if is_numbered { &numbered } else { &nic.name };
+        let name = context_name(context, &nic.mac).unwrap_or(own);
         ethernets.insert(nic.name.as_str(), Device { sys, context, name }.config(&nic.mac));
     }
     Node::from([("version", 2.into()), ("ethernets", ethernets.into())])
@@ -57,6 +63,10 @@ impl Device<'_> {
         self.context.get(&self.key(field)).map(|text| text.trim()).filter(|text| !text.is_empty())
     }
 
+    fn is_on(&self, field: &str) -> bool {
+        self.text(field).is_some_and(|text| text.eq_ignore_ascii_case("yes"))
+    }
+
     /// Returns a variable as a value of this type. An invalid one is logged and ignored.
     fn parsed<T: FromStr>(&self, field: &str, expected: &str) -> Option<T> {
         let parsed = self.text(field)?.parse().ok();
@@ -85,6 +95,9 @@ impl Device<'_> {
     fn config(&self, mac: &str) -> Map {
         let matches = Node::from([("macaddress", mac.into())]);
         let mut config = Map::from([("match", matches), ("addresses", self.addresses(mac).into())]);
+        for (key, field) in [("dhcp4", "DHCP"), ("dhcp6", "DHCP6"), ("accept-ra", "AUTO6")] {
+            config.insert_some(key, self.is_on(field).then_some(true));
+        }
         config.insert_some(
             "gateway4",
             self.parsed::<Ipv4Addr>("GATEWAY", "an IPv4 address").map(|gateway| gateway.to_string()),
@@ -112,6 +125,7 @@ impl Device<'_> {
             }),
         };
         let v4 = match self.text("IP") {
+            None if self.is_on("DHCP") => None,
             Some(_) => self.parsed::<Ipv4Addr>("IP", "an IPv4 address"),
             None => address_of_mac(mac),
         };
@@ -200,12 +214,29 @@ mod tests {
             (&[("ETH0_DNS", "9.9.9.9 8.8.8.8"), ("DNS", "8.8.8.8 1.1.1.1")], "[9.9.9.9,8.8.8.8,1.1.1.1]"),
             (&[("SEARCH_DOMAIN", "a.example b.example")], "search:[a.example,b.example]"),
             (&[("ETH0_MTU", "1400")], "mtu:1400"),
+            (&[("ETH0_DHCP", "YES"), ("ETH0_DHCP6", "no")], "addresses:[],dhcp4:true,match"),
+            (&[("ETH0_IP", "10.1.2.3"), ("ETH0_AUTO6", "YES")], "accept-ra:true,addresses:[10.1.2.3/24]"),
             (&[("ETH0_ROUTES", "10.0.0.0/8 via 10.1.0.1, ")], "routes:[{to:10.0.0.0/8,via:10.1.0.1}]"),
         ] {
             let (text, warnings) = of(pairs);
             assert!(text.contains(expected), "{pairs:?}: {text}");
             assert_eq!(warnings, 0, "{pairs:?}");
         }
+    }
+
+    /// The MACs of Proxmox' NICs are not in its context, and their names are those of slots.
+    #[test]
+    fn nics_without_a_mac_are_numbered() {
+        let sys = System::new("/nonexistent");
+        let nic = |name: &str, mac: &str| Nic { name: name.into(), mac: mac.into(), driver: None };
+        let nics = [nic("ens18", "bc:24:11:00:00:01"), nic("ens19", "bc:24:11:00:00:02")];
+        let context = context(&[("ETH0_IP", "10.0.0.1"), ("ETH0_MASK", "255.0.0.0"), ("ETH1_DHCP", "YES")]);
+        let text = config(&sys, &context, &nics).to_json().to_string().replace('"', "");
+        assert!(
+            text.contains("addresses:[10.0.0.1/8]")
+                && text.contains("addresses:[],dhcp4:true,match:{macaddress:bc:24:11:00:00:02}"),
+            "{text}"
+        );
     }
 
     #[test]

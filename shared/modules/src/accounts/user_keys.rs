@@ -35,9 +35,32 @@ impl FromNode for OptionalSecret {
     }
 }
 
+/// The description of a password field in messages.
+pub(crate) const PASSWORD_HASH: &str = "a password hash as in crypt(5), or '*' or '!' for none";
+
+/// A hash that may be missing; null and an empty string count as set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionalHash(pub OptionalSecret);
+
+impl FromNode for OptionalHash {
+    const SCHEMA: &'static [Type] = &[STR];
+    const ABSENT: Option<fn() -> Self> = Some(|| Self(OptionalSecret(None)));
+    fn read(node: &Node, reader: &mut Reader) -> Option<OptionalHash> {
+        let Secret(text) = Secret::read(node, reader)?;
+        // A block of YAML ends with a line break.
+        match distro::is_password_field(text.trim()) {
+            true => Some(OptionalHash(OptionalSecret(Some(Secret(text.trim().into()))))),
+            false => reader.type_error(node, PASSWORD_HASH),
+        }
+    }
+}
+
 /// The description of a valid user name in messages; see [`is_valid_name`].
 pub(crate) const USER_NAME: &str =
     "a user name without whitespace, ':', '/' and ',' that does not begin with '-'";
+/// The description of a name that useradd accepts in messages; see [`distro::is_portable_name`].
+pub(crate) const PORTABLE_NAME: &str =
+    "a user name of letters, digits, '_', '.' and '-' that is not a number, as useradd requires";
 /// The description of a valid group name in messages.
 pub(crate) const GROUP_NAME: &str =
     "a group name without whitespace, ':', '/' and ',' that does not begin with '-'";
@@ -286,9 +309,9 @@ config::keys! {
         /// Do not create the home directory.
         no_create_home: bool = false, also "no-create-home" since "24.2";
         /// The password hash of a new user.
-        passwd: OptionalSecret;
+        passwd: OptionalHash;
         /// The password hash of a new or existing user.
-        hashed_passwd: OptionalSecret, also "hashed-passwd" since "24.2";
+        hashed_passwd: OptionalHash, also "hashed-passwd" since "24.2";
         /// The password in plain text.
         plain_text_passwd: OptionalSecret, also "plain-text-passwd" since "24.2";
         /// Disable password login.

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, RequiredKeys, STR, Type, key, list, map_of, reference,
 };
-use config::{FindingKind, Findings, FromNode, KeyStruct, Map, Node, Reader, Value};
+use config::{FindingKind, Findings, FromNode, KeyStruct, Map, Node, Position, Reader, Value};
 
 use crate::Context;
 use crate::accounts::user_keys::{
-    GROUP_NAME, NameList, USER_NAME, UserKeys, UserName, is_valid_name, split_commas,
+    GROUP_NAME, NameList, PORTABLE_NAME, USER_NAME, UserKeys, UserName, is_valid_name, split_commas,
 };
 use crate::values::named::Named;
 
@@ -27,6 +27,8 @@ pub struct User {
     pub name: String,
     /// Whether `default` refers to this user.
     pub is_default: bool,
+    /// Where the name is written.
+    pub at: Position,
     pub keys: UserKeys,
 }
 
@@ -35,19 +37,27 @@ pub struct User {
 pub struct Accounts {
     pub groups: Vec<Group>,
     pub users: Vec<User>,
+    /// Whether a user has an invalid name, or one that useradd refuses.
+    pub has_refused: bool,
 }
 
 impl Accounts {
+    /// Returns the accounts as users_groups has created them: a user that is missing because useradd refuses its name is
+    /// not among them.
     pub fn read(context: &Context<'_>) -> Accounts {
         Self::read_with_report(context, false)
     }
 
-    /// Does the same as [`Accounts::read`], and logs the findings if `report` is set. Only users_groups sets it, so that each
-    /// finding is logged once.
+    /// Does the same as [`Accounts::read`]. With `report`, which only users_groups sets, it logs the findings, and, unless
+    /// this is a dry run, includes the users whose names useradd may refuse.
     pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
         let mut reader = Reader::new();
         let distro_default = context.system_info.get("default_user");
-        let accounts = normalize(context.config, distro_default, &mut reader);
+        let sys = context.sys;
+        let is_refused = |name: &str| {
+            (!report || sys.is_dry_run()) && !distro::is_portable_name(name) && sys.user(name).is_none()
+        };
+        let accounts = normalize(context.config, distro_default, &is_refused, &mut reader);
         if report {
             reader.into_findings().iter().for_each(|finding| context.log_finding(finding));
             // The image's own settings may be deprecated or unknown; the owner of an instance cannot change them.
@@ -62,19 +72,49 @@ impl Accounts {
     }
 }
 
-/// Returns the normal form of a configuration.
-pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
+/// Returns the normal form of a configuration. If the names of all listed users are invalid or refused, their keys are those
+/// of the default user, so that the owner can log in.
+pub fn normalize(
+    config: &Node,
+    distro_default: Option<&Node>,
+    is_refused: &dyn Fn(&str) -> bool,
+    reader: &mut Reader,
+) -> Accounts {
     let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| GroupList::read(n, r)));
-    let overrides =
+    let mut overrides =
         config.get("user").and_then(|n| reader.nested("user", |r| DefaultUserOverrides::read(n, r)?.0));
     let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
-    let mut entries = entries.unwrap_or_default().0;
+    let mut has_refused = false;
+    // Invalid names were reported.
+    let mut is_usable = |list: &str, name: &str, map: &Map| {
+        let is_usable = is_valid_name(name) && !is_refused(name);
+        has_refused |= !is_usable;
+        if let Some(node) = map.get("name").filter(|_| !is_usable && is_valid_name(name)) {
+            reader.nested(list, |r| r.report_type_error(node, PORTABLE_NAME));
+        }
+        is_usable
+    };
+    if let Some(map) = &mut overrides
+        && let Some(name) = map.get("name").and_then(Node::scalar_text)
+        && !is_usable("user", &name, map)
+    {
+        map.remove("name");
+    }
+    let (mut entries, refused): (Vec<_>, Vec<_>) =
+        entries.unwrap_or_default().0.into_iter().partition(|(name, map)| is_usable("users", name, map));
+    if entries.is_empty() && !refused.is_empty() {
+        entries.push(("default".into(), merge_missing(refused.iter().map(|(_, map)| map))));
+    }
     let distro_default = distro_default.and_then(Node::as_map).map(valid_keys);
     let default = merge_missing(overrides.iter().chain(&distro_default));
     if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
         entries.push(("default".into(), Map::new()));
     }
-    Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
+    Accounts {
+        groups: groups.unwrap_or_default().0,
+        users: merge_default_user(entries, default),
+        has_refused,
+    }
 }
 
 /// Returns the findings about the image's default user.
@@ -254,13 +294,16 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
 
 /// Adds a user, or the missing keys of an existing one.
 fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, reader: &mut Reader) {
+    let mut add = |name: &str, at: &Node, mut map: Map| {
+        map.insert("name", at.clone());
+        let user = users.entry(name);
+        *user = merge_missing([&*user, &map]);
+    };
     let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
-        if is_valid_name(name) {
-            let user = users.entry(name);
-            *user = merge_missing([&*user, &map]);
-        } else {
+        if !is_valid_name(name) {
             reader.report_type_error(at, USER_NAME);
         }
+        add(name, at, map);
     };
     match &item.value {
         Value::Map(map) => {
@@ -273,11 +316,11 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
                 (None, None) => put("default", item, map, reader),
                 (None, Some(node)) => {
                     // A name that is invalid was reported above, except for null.
+                    let name = UserName::read(&node, &mut Reader::new()).unwrap_or_default().0;
                     if node.is_null() {
                         reader.nested("name", |r| r.report_type_error(&node, USER_NAME));
-                    } else if let Some(UserName(name)) = UserName::read(&node, &mut Reader::new()) {
-                        put(&name, &node, map, reader);
                     }
+                    add(&name, &node, map);
                 }
             }
         }
@@ -335,15 +378,17 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
     let mut default_name = None;
     if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
         let (_, default_entry) = entries.remove(at);
-        let mut default = underscore_keys(&default);
-        let name = default.remove("name").and_then(|n| n.scalar_text());
-        if let Some(name) = name {
+        let default = underscore_keys(&default);
+        if let Some((node, name)) = default.get("name").and_then(|node| Some((node, node.scalar_text()?))) {
             let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
             let mut own = own.unwrap_or_default();
             let names = |map: &Map| {
                 map.get("groups").and_then(|n| NameList::read(n, &mut Reader::new())).unwrap_or_default().0
             };
             let groups = sorted_unique([names(&own), names(&default)].concat());
+            if own.get("name").is_none() {
+                own.insert("name", node.clone());
+            }
             own.insert("groups", groups.into_iter().map(Node::from).collect::<Vec<_>>());
             entries.push((name.clone(), merge_missing([&own, &default_entry, &default])));
             default_name = Some(name);
@@ -353,8 +398,9 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
         .into_iter()
         .filter_map(|(name, map)| {
             // Findings were reported at the positions of the keys.
+            let at = map.get("name").map(|node| node.at.clone()).unwrap_or_default();
             let keys = UserKeys::read_known(&Node::from(map), &mut Reader::new())?;
-            Some(User { is_default: default_name.as_deref() == Some(&name), name, keys })
+            Some(User { is_default: default_name.as_deref() == Some(&name), name, at, keys })
         })
         .collect()
 }

@@ -94,14 +94,24 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// Returns the settings, the invalid keys, and whether apt is configured.
 fn settings(context: &Context<'_>) -> Result<(Apt, Findings, bool)> {
     let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
-    let old: Vec<&str> = OldKeys::KEYS.iter().map(|key| key.name).filter(|key| is_set(key)).collect();
+    // `false` is a setting.
+    let is_given =
+        |key: &str| context.config.get(key).is_some_and(|n| !n.is_null() && n.as_str() != Some(""));
+    let old: Vec<&str> = OldKeys::KEYS.iter().map(|key| key.name).filter(|key| is_given(key)).collect();
     let defaults = || {
         let none = Apt::read(&Node::from(Map::new()), &mut Reader::new());
         none.ok_or_else(|| Error::new("apt: no defaults"))
     };
-    if context.config.get("apt").is_some_and(|node| !node.is_null()) {
-        if !old.is_empty() {
-            warning!(context.sys, "{}: ignored, because apt is set", old.join(", "));
+    if let Some(apt) = context.config.get("apt").filter(|node| !node.is_null()) {
+        for key in old {
+            let new = settings::name_below_apt(key);
+            let value = context.config.get(key);
+            if apt.get(new).is_some_and(|given| Some(given) == value) {
+                continue;
+            }
+            let at = value.map_or(&apt.at, |value| &value.at);
+            let (place, set) = (context.place(at, key), context.place(&apt.at, "apt"));
+            warning!(context.sys, "{place}: ignored, because apt is set ({set}); use apt: {{{new}: …}}");
         }
         let (keys, invalid) = context.read_keys_and_findings::<Keys>();
         let apt =
@@ -187,7 +197,7 @@ impl Archive {
             let by_dns = || {
                 let names = context.read_keys::<hostname::Keys>();
                 let names = names.and_then(|keys| hostname::resolve(context, &keys, false));
-                let fqdn = names.filter(|names| names.is_valid()).map(|names| names.fqdn).unwrap_or_default();
+                let fqdn = names.map(|names| names.fqdn).unwrap_or_default();
                 mirrors::urls_by_dns(distro, host, &fqdn)
             };
             let found = mirrors::location(mirror, by_dns, &mut exists);

@@ -97,6 +97,15 @@ config::keys! {
     }
 }
 
+/// Returns the name that a former key has below `apt`.
+pub fn name_below_apt(old: &'static str) -> &'static str {
+    match old.strip_prefix("apt_").unwrap_or(old) {
+        "custom_sources_list" => "sources_list",
+        "mirror" | "mirror_search" | "mirror_search_dns" => "primary",
+        name => name,
+    }
+}
+
 impl OldKeys {
     /// Returns the same settings as `apt` has them.
     pub fn into_apt(self, mut apt: Apt) -> Apt {

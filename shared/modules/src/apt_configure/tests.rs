@@ -107,6 +107,30 @@ fn invalid_proxies_keep_the_file() {
     }
 }
 
+/// The image sets `apt`, and the user a former key, which may be false.
+#[test]
+fn former_keys_beside_apt_are_reported_unless_equal() {
+    for (config, ignored) in [
+        ("apt_preserve_sources_list: false", true),
+        ("apt_preserve_sources_list: true", false),
+        ("apt_preserve_sources_list: null", false),
+        ("apt_proxy: http://x", true),
+    ] {
+        let sandbox = Sandbox::new(&format!("apt: {{preserve_sources_list: true}}\n{config}\n"));
+        sandbox.with_context(|context| settings(context).map(drop)).unwrap();
+        let key = config.split(':').next().unwrap_or_default();
+        let begin = format!(
+            "test.yaml:2:{}: {key}: ignored, because apt is set (test.yaml:1:6: apt); use apt: {{",
+            key.len() + 3
+        );
+        let logged = sandbox.logged_warnings();
+        assert!(
+            logged.len() == usize::from(ignored) && logged.iter().all(|l| l.starts_with(&begin)),
+            "{logged:?}"
+        );
+    }
+}
+
 #[test]
 fn mirrors_of_the_image_depend_on_the_location() {
     let mirrors = yaml(

@@ -2,9 +2,35 @@
 
 use config::Node;
 use state::Instance;
-use system::System;
+use system::{System, warning};
 
 use crate::Context;
+use crate::values::text_values::text_types;
+
+/// The description of a valid name in messages.
+pub(crate) const NAME: &str =
+    "a hostname of letters, digits, '-' and '.', with at most 64 characters before the first '.'";
+
+text_types! {
+    /// A name that the kernel, systemd and hostname(1) accept, or nothing.
+    pub struct Name: NAME, |text| text.trim().is_empty() || is_name(text.trim());
+}
+
+/// Returns whether the part before the first `.` can be the machine's name, and the rest its domain, which may contain `_`.
+fn is_name(text: &str) -> bool {
+    let is_label = |(i, label): (usize, &str)| {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || (b == b'_' && i > 0);
+        !label.is_empty()
+            && label.len() <= if i == 0 { MAX_HOSTNAME } else { 63 }
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(fits)
+    };
+    text.len() <= 253 && text.strip_suffix('.').unwrap_or(text).split('.').enumerate().all(is_label)
+}
+
+/// The kernel's limit.
+const MAX_HOSTNAME: usize = 64;
 
 config::keys! {
     /// The keys that several modules read.
@@ -12,9 +38,9 @@ config::keys! {
         /// Do not change the hostname.
         preserve_hostname: bool = false;
         /// The hostname.
-        hostname: Option<String>;
+        hostname: Option<Name>;
         /// The fully qualified domain name.
-        fqdn: Option<String>;
+        fqdn: Option<Name>;
         /// Use `fqdn` as the hostname. The default depends on the distribution.
         prefer_fqdn_over_hostname: Option<bool>;
         /// Create /etc/hostname if it does not exist.
@@ -86,9 +112,11 @@ fn known_fqdn(sys: &System, host: &str) -> Option<String> {
 
 /// Returns the names that the running system has, for use when neither the configuration nor the cloud sets one.
 fn from_system(sys: &System) -> HostnameInfo {
+    // Another character could begin a line of its own in hosts(5).
+    let is_word = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '/' | '#');
     let name = match sys.kernel_hostname() {
-        name if name.is_empty() => "localhost".to_string(),
-        name => name,
+        name if !name.is_empty() && name.chars().all(is_word) => name,
+        _ => "localhost".to_string(),
     };
     let known = sys.read_text("/etc/hosts").ok().and_then(|t| fqdn_in_hosts(&t, &name));
     let (_, fqdn) = host_and_fqdn(&known.filter(|n| n.contains('.')).unwrap_or_else(|| name.clone()));
@@ -98,15 +126,41 @@ fn from_system(sys: &System) -> HostnameInfo {
 
 /// Returns the names from the cloud, else the current ones. The configuration is not used.
 pub fn from_metadata_or_system(context: &Context<'_>) -> HostnameInfo {
-    from_config_and_metadata(None, None, context.instance.local_hostname.as_deref())
+    from_config_and_metadata(None, None, of_cloud(context.instance))
         .map_or_else(|| from_system(context.sys), |names| with_whole_name(context.instance, names))
+}
+
+/// Returns the cloud's name, if it is valid.
+fn of_cloud(instance: &Instance) -> Option<&str> {
+    instance.local_hostname.as_deref().filter(|name| is_name(name.trim()))
+}
+
+fn has_cloud_name(context: &Context<'_>) -> bool {
+    context.instance.local_hostname.as_deref().is_some_and(|name| !name.trim().is_empty())
+}
+
+/// Reports the cloud's name, if it is invalid.
+pub fn report_invalid_cloud_name(context: &Context<'_>) {
+    if has_cloud_name(context) && of_cloud(context.instance).is_none() {
+        let datasource = &context.instance.datasource;
+        warning!(context.sys, "metadata of {datasource}: local-hostname: expected {NAME}; ignored");
+    }
+}
+
+/// Returns whether the machine keeps its name: one is configured, or else the cloud has one, and it is invalid.
+pub fn is_kept(context: &Context<'_>, keys: &Keys) -> bool {
+    let is_set =
+        |key: &str| context.config.get(key).and_then(Node::as_str).is_some_and(|name| !name.is_empty());
+    let is_invalid = is_set("hostname") || is_set("fqdn") || of_cloud(context.instance).is_none();
+    let is_named = is_set("hostname") || is_set("fqdn") || has_cloud_name(context);
+    keys.hostname.is_none() && keys.fqdn.is_none() && is_named && is_invalid
 }
 
 /// Replaces the names by that of a cloud whose names are not split at the first dot, when only the cloud names the
 /// machine.
 fn with_whole_name(instance: &Instance, names: HostnameInfo) -> HostnameInfo {
-    match instance.local_hostname.as_deref().map(str::trim) {
-        Some(name) if instance.is_hostname_whole => {
+    match of_cloud(instance).map(str::trim) {
+        Some(name) if instance.is_hostname_whole && name.len() <= MAX_HOSTNAME => {
             HostnameInfo { hostname: name.into(), fqdn: name.into(), ..names }
         }
         _ => names,
@@ -123,9 +177,11 @@ pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
 
 /// Returns the machine's names. With `metadata_only`, `None` if neither the configuration nor the cloud has one.
 pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Option<HostnameInfo> {
-    let cloud = context.instance.local_hostname.as_deref();
-    let decided = from_config_and_metadata(keys.hostname.as_deref(), keys.fqdn.as_deref(), cloud);
-    let Some(mut names) = decided else {
+    let cloud = of_cloud(context.instance);
+    let text = |name: &'_ Option<Name>| name.as_ref().map(|name| name.0.clone());
+    let decided =
+        from_config_and_metadata(text(&keys.hostname).as_deref(), text(&keys.fqdn).as_deref(), cloud);
+    let Some(mut names) = decided.filter(|_| !is_kept(context, keys)) else {
         return (!metadata_only).then(|| from_system(context.sys));
     };
     if keys.hostname.is_none() && keys.fqdn.is_none() {
@@ -144,18 +200,13 @@ pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Optio
 }
 
 impl HostnameInfo {
-    /// Returns the name to write.
+    /// Returns the name to write. An FQDN that the kernel would refuse is not written.
     pub fn preferred(&self, prefer_fqdn: bool) -> &str {
-        if prefer_fqdn && !self.fqdn.is_empty() { &self.fqdn } else { &self.hostname }
-    }
-
-    /// Returns whether the kernel and hosts(5) accept a name; any other character could begin a line of its own.
-    pub fn is_valid(&self) -> bool {
-        [&self.hostname, &self.fqdn].iter().all(|n| {
-            !n.is_empty()
-                && n.len() <= 253
-                && !n.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '#')
-        })
+        let is_usable = !self.fqdn.is_empty()
+            && self.fqdn.len() <= MAX_HOSTNAME
+            && !self.fqdn.contains('_')
+            && !self.fqdn.ends_with('.');
+        if prefer_fqdn && is_usable { &self.fqdn } else { &self.hostname }
     }
 }
 
@@ -188,13 +239,42 @@ mod tests {
         assert_eq!(fqdn_in_hosts(text, "c"), None);
     }
 
+    /// As hostname(1) of Debian and `hostnamectl` accept and refuse them.
     #[test]
     fn invalid_names_are_rejected() {
-        for (name, ok) in
-            [("a", true), ("a.b-c_1", true), ("a b", false), ("a\n127.0.0.1 b", false), ("", false)]
+        let long = |n| "a".repeat(n);
+        for name in ["a", "1", "A-b", "a.b-c_1", "web.", "192.168.0.1", &long(64), &format!("{}.b", long(64))]
         {
-            let names = HostnameInfo { hostname: name.into(), fqdn: name.into(), is_default: false };
-            assert_eq!(names.is_valid(), ok, "{name}");
+            assert!(is_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "a b",
+            "a\n127.0.0.1 b",
+            "${hostname}",
+            "my_host",
+            "a@b",
+            "-lead",
+            "trail-",
+            "host:1",
+            "ümlaut",
+            ".a",
+            "a..b",
+            "a.-b",
+            "a/b",
+            "a#b",
+            "a*",
+            "<name>",
+            &long(65),
+            &long(253),
+            &format!("a.{}", long(64)),
+        ] {
+            assert!(!is_name(name), "{name}");
+        }
+        let long = format!("a.{}.{}", long(60), long(60));
+        for (fqdn, preferred) in [("a.b", "a.b"), ("a.b_c", "a"), ("a.b.", "a"), (&long, "a"), ("", "a")] {
+            let names = HostnameInfo { hostname: "a".into(), fqdn: fqdn.into(), is_default: false };
+            assert_eq!((names.preferred(true), names.preferred(false)), (preferred, "a"));
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn run(context: &Context<'_>, url: &str, retries: i64, name: &str, arguments
     let sys = context.sys;
     let retries = u32::try_from(retries.max(0)).unwrap_or(MAX_RETRIES).min(MAX_RETRIES);
     // Wait: ansible, chef | the next attempt to download the installer | -
-    let request = Request::get(url).retries(retries, Duration::from_secs(1)).limit(LIMIT);
+    let request = Request::get(url).retries(retries, Duration::from_secs(1)).limit(LIMIT).needs_route();
     let script = sys.fetch(&request)?.body;
     if !script.starts_with(b"#!") {
         return Err(Error::new(format!("{name}: the download is not a script; it is not run")));

@@ -3,7 +3,7 @@
 use config::schema::Deprecation;
 use config::{Node, shown_name};
 use state::{Frequency, Layout, Progress, acquire, confirm, has_run, mark_finished, mark_started, progress};
-use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
+use system::{Step, StepResult, System, WriteOptions, debug, deprecated, error, info, warning};
 
 use crate::user_scripts::{ScriptDirectory, WrittenScript, exit_codes, run_parts};
 use crate::{Context, MODULES, Module, ModuleEntry, ModuleFlag, find_module, or_debug, or_warn, plain_name};
@@ -78,6 +78,17 @@ pub fn run_modules(
              to 'unverified_modules' in config.",
             context.distro.name
         );
+    }
+    for module in selected.iter().filter_map(|(_, module)| module.as_ref().ok()) {
+        if mode == RunMode::Full
+            && module.written_script.is_some()
+            && instance_progress(context, module.name) == Progress::Due
+        {
+            or_debug!(
+                context.sys,
+                context.sys.write(due_record(context, module), "", WriteOptions::default())
+            );
+        }
     }
     let run = |(i, (entry, module)): (usize, &(&ModuleEntry, Result<&'static Module, Skip>))| {
         let outcome = match module {
@@ -316,11 +327,16 @@ fn is_script_late(context: &Context<'_>, script: &WrittenScript) -> bool {
         && !context.sys.exists((script.path)(context.layout))
 }
 
-/// Marks the module that writes a script as started if it did not run because its semaphore could not be written, so that
-/// the next boot runs it. Called before the module that runs the script does.
+/// Returns the file of this boot that says that a module which writes a script was due.
+fn due_record(context: &Context<'_>, writer: &Module) -> String {
+    context.layout.run(&format!("sem/due_{}", writer.name))
+}
+
+/// Marks the module that writes a script as started if it was due in this boot and did not begin, because its stage was stopped
+/// or its semaphore could not be written, so that the next boot runs it. Called before the module that runs the script does.
 fn mark_missing_script(context: &Context<'_>, writer: &Module) {
     let (sys, layout) = (context.sys, context.layout);
-    let is_missing = writer.is_active(context.config)
+    let is_missing = sys.exists(due_record(context, writer))
         && writer.written_script.is_some_and(|script| !sys.exists((script.path)(layout)))
         && instance_progress(context, writer.name) == Progress::Due;
     let name = format!("config-{}", writer.name);
@@ -531,7 +547,11 @@ mod tests {
         };
         let names = ["runcmd", "scripts_user"];
         script("own");
-        // A boot whose config stage could not run any module.
+        // A boot whose config stage was stopped before the module.
+        sandbox.with_context(|context| {
+            sys.write(due_record(context, find_module("runcmd").unwrap()), "", WriteOptions::default())
+                .unwrap();
+        });
         assert_eq!(run(&sandbox, &names[1..], RunMode::Full), [ModuleResult::Done]);
         assert_eq!(progress(sys, layout, "config-runcmd", Frequency::Instance), Progress::Started);
         assert_eq!(run(&sandbox, &names[..1], RunMode::Full), [ModuleResult::Done]);
@@ -544,6 +564,34 @@ mod tests {
             [ModuleResult::AlreadyRan, ModuleResult::AlreadyRan]
         );
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "own\nruncmd\n");
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
+    }
+
+    /// A script that cleans the machine before it becomes an image: what runs after it leaves no state of the instance.
+    #[test]
+    fn nothing_is_written_after_the_state_was_removed() {
+        let mut sandbox = Sandbox::live("runcmd: [x]\n");
+        let (cloud, directory) = (sandbox.layout.cloud(""), sandbox.layout.instance_dir("i-test"));
+        sandbox.sys.create_dir_all(&directory, 0o755).unwrap();
+        sandbox.sys.link(&directory, sandbox.layout.instance("")).unwrap();
+        sandbox.layout.note_link(&sandbox.sys);
+        assert_eq!(run(&sandbox, &["runcmd"], RunMode::Full), [ModuleResult::Done]);
+        sandbox.sys.remove_dir_all(&cloud).unwrap();
+        let names = ["scripts_per_once", "scripts_user", "final_message"];
+        assert_eq!(run(&sandbox, &names, RunMode::Full), [const { ModuleResult::Done }; 3]);
+        assert!(!sandbox.sys.exists(&cloud), "{:?}", sandbox.sys.list(&cloud));
+    }
+
+    /// A module that is in no list of a boot is not due: it runs at a later boot as any other, and its script does not.
+    #[test]
+    fn a_writer_in_no_list_is_not_marked() {
+        let sandbox = Sandbox::live("runcmd: [x]\n");
+        let (sys, layout) = (&sandbox.sys, &sandbox.layout);
+        sys.write(layout.instance("scripts/own"), "#!/bin/sh\n", WriteOptions::mode(0o700)).unwrap();
+        assert_eq!(run(&sandbox, &["scripts_user"], RunMode::Full), [ModuleResult::Done]);
+        assert_eq!(progress(sys, layout, "config-runcmd", Frequency::Instance), Progress::Due);
+        let next = run(&sandbox, &["runcmd", "scripts_user"], RunMode::Full);
+        assert_eq!(next, [ModuleResult::Done, ModuleResult::AlreadyRan]);
         assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 

@@ -33,8 +33,9 @@ fn machine(config: &str) -> Sandbox {
 
 #[test]
 fn existing_users_keep_shell_groups_and_password() {
-    let sandbox =
-        machine("users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: hunter2, lock_passwd: false}]");
+    let sandbox = machine(
+        "users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: $6$hunter2, lock_passwd: false}]",
+    );
     sandbox.run(&users_groups::MODULE).unwrap();
     assert_eq!(sandbox.calls(), "");
     let logged_warnings = sandbox.logged_warnings().join("\n");
@@ -50,12 +51,13 @@ fn existing_users_keep_shell_groups_and_password() {
 /// A power failure between two files of useradd, before chpasswd, and while files were written.
 #[test]
 fn accounts_of_an_interrupted_boot_are_completed() {
-    let config =
-        format!("users: [{{name: half, passwd: $h, ssh_authorized_keys: ['{KEY}'], sudo: 'ALL=(ALL) ALL'}}]");
+    let config = format!(
+        "users: [{{name: half, passwd: $6$h, ssh_authorized_keys: ['{KEY}'], sudo: 'ALL=(ALL) ALL'}}]"
+    );
     for (shadow, expected) in [
-        ("half:!:1::::::\n", "chpasswd -e\n< half:$h\n"),
-        ("half:$h:1::::::\n", ""),
-        ("", "userdel half\nuseradd half --uid 7 -m\nchpasswd -e\n< half:$h\n"),
+        ("half:!:1::::::\n", "chpasswd -e\n< half:$6$h\n"),
+        ("half:$6$h:1::::::\n", ""),
+        ("", "userdel half\nuseradd half --uid 7 -m\nchpasswd -e\n< half:$6$h\n"),
     ] {
         let mut sandbox = machine(&config);
         for (path, text) in [
@@ -80,6 +82,87 @@ fn accounts_of_an_interrupted_boot_are_completed() {
         );
         let (rules, _) = sandbox.file("/etc/sudoers.d/90-cloud-init-users");
         assert!(rules.starts_with("# Created by") && rules.ends_with("half ALL=(ALL) ALL\n"), "{rules}");
+    }
+}
+
+/// chpasswd knows fewer hashes than crypt(5), which useradd does not check.
+#[test]
+fn fields_that_chpasswd_refuses_are_written() {
+    const OPEN: &str = "passwd -u mia\n";
+    for (config, field, calls) in [
+        (
+            "passwd: $1$salt$qJH7.N4xYta3aEG/dfqo/0, lock_passwd: false",
+            "$1$salt$qJH7.N4xYta3aEG/dfqo/0",
+            OPEN,
+        ),
+        ("passwd: ab1OpGjFJuTLA, lock_passwd: false", "ab1OpGjFJuTLA", OPEN),
+        ("hashed_passwd: $gy$j9T$abc$def, lock_passwd: false", "$gy$j9T$abc$def", OPEN),
+        ("passwd: \"$7$CU..$abc\\n\", lock_passwd: false", "$7$CU..$abc", OPEN),
+        ("passwd: '*', lock_passwd: false", "*", OPEN),
+        ("passwd: x, lock_passwd: false", "x", OPEN),
+        ("passwd: '!!', lock_passwd: false", "!!", ""),
+        ("passwd: plain text, lock_passwd: false", "!", ""),
+        ("passwd: '${PASSWORD}'", "!", ""),
+    ] {
+        let sandbox = machine(&format!("users: [{{name: mia, {config}}}]"));
+        sandbox.stub("useradd", "echo $1:x:7:7::/home/$1: >>/etc/passwd; echo $1:!:1:::::: >>/etc/shadow");
+        sandbox.stub("chpasswd", "echo invalid password hash >&2; exit 1");
+        sandbox.run(&users_groups::MODULE).unwrap();
+        let (shadow, _) = sandbox.file("/etc/shadow");
+        let line = shadow.lines().last().unwrap();
+        assert!(line.starts_with(&format!("mia:{field}:")), "{config}: {line}");
+        assert!(
+            sandbox.calls().ends_with(calls) && sandbox.calls().contains("passwd -u") != calls.is_empty()
+        );
+        let logged = sandbox.logged_warnings().join("\n");
+        let is_refused = logged.contains(": users[0].passwd: expected a password hash");
+        assert_eq!((is_refused, logged.contains("plain text")), (field == "!", false), "{config}: {logged}");
+    }
+}
+
+/// A name that useradd refuses must not leave a machine that nobody can log in to.
+#[test]
+fn the_default_user_replaces_a_refused_name() {
+    for (config, place) in [
+        ("user: {name: '${USERNAME}', ssh_authorized_keys: [KEY]}", "test.yaml:1:14: "),
+        ("user: a@b\nssh_authorized_keys: [KEY]", "test.yaml:1:7: "),
+        ("users: [{name: '123', ssh_authorized_keys: [KEY]}]", "test.yaml:1:16: "),
+        ("users: [{name: <name>, ssh_authorized_keys: [KEY]}]", "test.yaml:1:16: "),
+        ("users: [{name: ' ', ssh_authorized_keys: [KEY]}]", "test.yaml:1:16: "),
+    ] {
+        let mut sandbox = machine(&config.replace("KEY", KEY));
+        let ids = std::fs::metadata(&sandbox.top).map(|me| format!("{}:{}", me.uid(), me.gid())).unwrap();
+        sandbox.stub(
+            "useradd",
+            &format!("case $1 in debian) echo $1:x:{ids}::/home/$1: >>/etc/passwd;; *) exit 19; esac"),
+        );
+        sandbox.instance.public_keys = vec![KEY.into()];
+        sandbox.run(&users_groups::MODULE).unwrap();
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert!(sandbox.file("/home/debian/.ssh/authorized_keys").0.contains(KEY), "{config}");
+        assert!(sandbox.file("/root/.ssh/authorized_keys").0.contains("user \\\"debian\\\""), "{config}");
+        let logged = sandbox.logged_warnings();
+        assert!(logged[0].starts_with(place), "{config}: {logged:?}");
+    }
+    // Neither the image's user nor another one can be created.
+    let mut sandbox = machine("users: [default]");
+    sandbox.stub("useradd", "exit 1");
+    sandbox.instance.public_keys = vec![KEY.into()];
+    sandbox.run(&users_groups::MODULE).unwrap_err();
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.file("/root/.ssh/authorized_keys").0, format!("{KEY}\n"));
+}
+
+/// useradd refuses a user whose group exists, unless the group is given.
+#[test]
+fn an_existing_group_becomes_the_users_own() {
+    for (defs, argv) in
+        [("USERGROUPS_ENAB yes", "useradd quinn --gid quinn -m\n"), ("", "useradd quinn -m\n")]
+    {
+        let sandbox = machine("users: [{name: pia, groups: [quinn]}, {name: quinn}]");
+        sandbox.sys.write("/etc/login.defs", format!("{defs}\n"), WriteOptions::default()).unwrap();
+        sandbox.run(&users_groups::MODULE).unwrap();
+        assert!(sandbox.calls().contains(argv), "{}", sandbox.calls());
     }
 }
 
@@ -133,7 +216,13 @@ fn without_useradd_only_requested_users_are_errors() {
     with_key.instance.public_keys = vec![KEY.into()];
     with_key.run(&users_groups::MODULE).unwrap();
     with_key.run(&ssh::MODULE).unwrap();
-    assert_eq!(with_key.logged_warnings(), ["login keys: authorized keys of debian: no such user"]);
+    assert_eq!(
+        with_key.logged_warnings(),
+        [
+            "disable_root: ignored; there is no default user to log in as",
+            "login keys: authorized keys of debian: no such user"
+        ]
+    );
 
     for users in ["users: [default]", "users: [eve]", "user: {name: me}"] {
         let mut requested = machine("");
@@ -208,7 +297,11 @@ fn passwords_of_doubtful_entries_are_not_set() {
         // Text that is taken for a hash would be a password that nothing matches.
         ("chpasswd: {users: [{name: a, password: p, type: txt}]}", ""),
         ("chpasswd: {users: [{name: a, password: p, type: [text]}]}", ""),
-        ("chpasswd: {expire: false, users: [{name: a, password: h, type: null}]}", "chpasswd -e\n< a:h\n"),
+        (
+            "chpasswd: {expire: false, users: [{name: a, password: $6$h, type: null}]}",
+            "chpasswd -e\n< a:$6$h\n",
+        ),
+        ("chpasswd: {users: [{name: a, password: plain}]}", ""),
         ("chpasswd: {expire: false, list: [\"a:b\\0c\"]}", ""),
     ] {
         let sandbox = machine(config);

@@ -6,6 +6,7 @@ mod grow_device;
 pub mod hostile_commands;
 mod hostile_siblings;
 pub mod hostile_values;
+mod hostnames;
 pub mod packaged_lists;
 pub mod sandbox;
 mod symlinks;

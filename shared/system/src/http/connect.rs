@@ -1,10 +1,12 @@
 //! Connections: names are resolved and addresses tried within the deadline, through a proxy if the environment names one.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
+
+use nix::errno::Errno;
 
 use super::imds;
 use super::limits::TimeLimits;
@@ -88,6 +90,58 @@ pub fn connect_unix(path: &Path, name: &str, mut limits: TimeLimits) -> Result<C
 /// Returns the addresses of a host, if they are known by the deadline.
 pub fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
     PendingLookup::begin(host, port, 0, deadline)?.wait()
+}
+
+/// Returns whether a packet can be sent to a host or, for a name, to a server that may know its address. The resolver waits for
+/// its whole time limit if none can.
+pub fn is_routed(sys: &System, host: &str) -> bool {
+    // The resolver reads the files of the running system, whatever the root is.
+    let text = |path| System::new("/").read_text(path).unwrap_or_default();
+    let has_network =
+        || !sys.is_live() || sys.link_addresses().map_or(true, |all| all.iter().any(|a| a.global));
+    is_routed_by(host, &text("/etc/hosts"), &text("/etc/resolv.conf"), &has_route, &has_network)
+}
+
+fn is_routed_by(
+    host: &str,
+    hosts: &str,
+    resolv_conf: &str,
+    has_route: &dyn Fn(SocketAddr) -> bool,
+    has_network: &dyn Fn() -> bool,
+) -> bool {
+    if let Ok(Some(address)) = parse_address(host, DNS_PORT) {
+        return has_route(address);
+    }
+    let is_known = |line: &str| line.split_whitespace().skip(1).any(|name| name.eq_ignore_ascii_case(host));
+    if host == "localhost" || hosts.lines().any(is_known) {
+        return true;
+    }
+    let server = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = words.next().filter(|word| *word == "nameserver").and(words.next());
+        address.and_then(|address| parse_address(address, DNS_PORT).ok()?)
+    };
+    let mut servers = resolv_conf.lines().filter_map(server).peekable();
+    if servers.peek().is_none() {
+        return has_network();
+    }
+    // A server on this machine asks others.
+    servers.any(|server| if server.ip().is_loopback() { has_network() } else { has_route(server) })
+}
+
+const DNS_PORT: u16 = 53;
+
+/// Returns whether the kernel has a route to an address. Sends nothing.
+fn has_route(address: SocketAddr) -> bool {
+    let any: IpAddr =
+        if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let connected = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address));
+    let failed = connected.err().and_then(|e| e.raw_os_error()).map(Errno::from_raw);
+    // Another failure says nothing of the network.
+    !matches!(
+        failed,
+        Some(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL | Errno::ENETUNREACH | Errno::EHOSTUNREACH)
+    )
 }
 
 /// A name resolution in progress. The resolver does not support deadlines: after one it is abandoned with its thread.
@@ -313,6 +367,32 @@ mod tests {
             });
             assert!(!e.unwrap_err().to_string().contains("secret"));
         }
+    }
+
+    #[test]
+    fn without_a_route_to_a_host_or_a_name_server_nothing_is_tried() {
+        const STUB: &str = "# x\nnameserver 127.0.0.53\noptions edns0\n";
+        const LAN: &str = "nameserver 192.0.2.1\nnameserver 10.0.0.2\n";
+        let routes =
+            |address: SocketAddr| address.ip().is_loopback() || address.to_string().starts_with("10.");
+        for (host, resolv_conf, has_network, expected) in [
+            ("127.0.0.1", "", false, true),
+            ("10.1.2.3", "", false, true),
+            ("192.0.2.7", LAN, true, false),
+            ("2001:db8::1", LAN, true, false),
+            ("localhost", "", false, true),
+            ("MIRROR", STUB, false, true),
+            ("a.example", STUB, false, false),
+            ("a.example", STUB, true, true),
+            ("a.example", "", false, false),
+            ("a.example", LAN, false, true),
+            ("a.example", "nameserver 192.0.2.1\n", true, false),
+        ] {
+            let hosts = "127.0.0.1 localhost\n10.0.0.9 x mirror\n";
+            let routed = is_routed_by(host, hosts, resolv_conf, &routes, &|| has_network);
+            assert_eq!(routed, expected, "{host} {resolv_conf} {has_network}");
+        }
+        assert!(has_route(SocketAddr::from(([127, 0, 0, 1], 1))));
     }
 
     /// Opens a tunnel through a proxy with each response, with a limit of half a second for a silence.

@@ -65,6 +65,9 @@ impl System {
     /// Fails if the URL is invalid, or if its host has no address or none is known by the deadline.
     pub fn addresses_of(&self, url: &str, deadline: Deadline) -> Result<Vec<IpAddr>> {
         let url = Url::parse(url)?;
+        if !connect::is_routed(self, &url.host) {
+            return Err(Error::new(format!("no network route to {} or to a name server", url.host)));
+        }
         let found = connect::addresses(&url.host, url.port, deadline)?;
         Ok(found.into_iter().map(|address| address.ip()).collect())
     }
@@ -215,6 +218,11 @@ impl System {
             message::request(&RequestParts { headers: &headers, ..ask.clone() }, relayed.is_some(), user)
                 .map_err(Error::into_permanent)?;
         let mut receiving = Receiving { request, url: &ask.url, method: ask.method, begun };
+        let host = proxy.as_ref().map_or(&ask.url.host, |proxy| &proxy.url.host);
+        if request.needs_route && !connect::is_routed(self, host) {
+            let message = format!("no network route to {host} or to a name server");
+            return Err(Error::new(message).into_permanent());
+        }
         let response = self.ask(&bytes, proxy.as_ref(), &mut receiving, partial);
         if let Some(begun) = receiving.begun {
             // No response was received.

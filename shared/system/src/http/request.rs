@@ -41,6 +41,7 @@ pub struct Request {
     /// How long temporary failures are retried without counting as tries ([`Request::tolerate`]).
     pub tolerance: Duration,
     pub(super) busy_timeout: Option<Duration>,
+    pub(super) needs_route: bool,
     /// The parts of the URL's path that messages show.
     pub(super) visible_paths: Paths,
 }
@@ -78,6 +79,7 @@ impl Request {
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
             busy_timeout: None,
+            needs_route: false,
             visible_paths: Paths::WellKnown,
         }
     }
@@ -115,6 +117,12 @@ impl Request {
     /// Sets the number of retries and the pause before each.
     pub fn retries(self, retries: u32, pause: Duration) -> Request {
         Request { retries, pause, ..self }
+    }
+
+    /// Fails at once, without retries, if no packet can be sent to the server or a name server: for requests after the
+    /// network is up.
+    pub fn needs_route(self) -> Request {
+        Request { needs_route: true, ..self }
     }
 
     /// Returns status 404 and 410 at once, without retries, as an error that [`Error::is_not_found`](crate::Error::is_not_found).

@@ -1,6 +1,7 @@
 //! Filters on lists and maps.
 
 use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::Filter;
 use crate::args::{Args, CallArgs};
@@ -52,6 +53,12 @@ pub const FILTERS: &[Filter] = &[
     ("list", "", |run, value, _| {
         let items = run.items(&value)?;
         run.list(items)
+    }),
+    ("random", "", |run, value, _| {
+        let mut items = run.items(&value)?;
+        let random = RandomState::new().build_hasher().finish();
+        let at = random.checked_rem(items.len() as u64).unwrap_or_default() as usize;
+        Ok(if at < items.len() { items.swap_remove(at) } else { Val::Undefined(None) })
     }),
     ("map", "*", |run, value, args| {
         let mut args = CallArgs::from(args);

@@ -138,6 +138,31 @@ fn http_includes_are_fetched_and_cached() {
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["/script"]);
 }
 
+/// Cluster API on AWS: a boothook writes the file that another part includes.
+#[test]
+fn boothooks_run_before_a_missing_file_is_included() {
+    let machine = Machine::new("early-boothook");
+    let (file, log) = (machine.path("secret"), machine.path("log"));
+    let hook = format!("#!/bin/sh\necho ran >>{log}\nprintf '#cloud-config\\na: 1\\n' >{file}\n");
+    let include = format!("#include\nfile://{file}\n");
+    let parts = |hook: &str| {
+        multipart(&[
+            ("Content-Type: text/x-include-url", &include),
+            ("Content-Type: text/cloud-boothook", hook),
+            ("Content-Type: text/cloud-config", "b: 2"),
+        ])
+    };
+    // Nothing writes the file: as an include that cannot be fetched.
+    let failed = machine.boot(&parts("#!/bin/sh\n"), "", "").result.unwrap_err();
+    assert!(failed.contains("secret"), "{failed}");
+    for runs in ["ran\n", "ran\nran\n"] {
+        let counts = machine.boot(&parts(&hook), "", "").result.unwrap().user;
+        assert_eq!((counts.configs, counts.boothooks, counts.skipped), (2, 1, 0));
+        assert_eq!(machine.read("log"), runs);
+        assert!(machine.read("instance/cloud-config.txt").contains("a: 1\nb: 2\n"));
+    }
+}
+
 #[test]
 fn templates_of_every_kind_are_rendered() {
     let machine = Machine::new("jinja");

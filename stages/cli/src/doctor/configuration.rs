@@ -1,5 +1,6 @@
 //! The configuration files and instance data that exist, and problems of the configuration.
 
+use config::Node;
 use config::settings::Settings;
 use serde_json::json;
 use state::layout::RAW_DATA;
@@ -30,5 +31,36 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
     for finding in settings.findings.iter() {
         add_config_finding(page, finding.kind == config::FindingKind::Deprecated, &finding.to_string());
     }
+    for (place, problem) in unknown_datasources(&settings.merged) {
+        let remedy = "remove the name, or correct it: cloud-init-datasources(7) lists the names";
+        page.findings.warning(place, problem, remedy);
+    }
     page.section("read", "Read", lines.clone(), json!({ "files": lines, "configuration": names }));
+}
+
+/// Returns the place and the problem of each entry of `datasource_list` for which there is no datasource: a misspelled name, or a
+/// datasource in Python.
+pub fn unknown_datasources(merged: &Node) -> Vec<(String, String)> {
+    let entries = merged.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+    let is_known = |name: &str| clouds::CLOUDS.iter().any(|cloud| clouds::is_name(name, cloud.name));
+    let unknown = entries.iter().filter_map(|entry| Some((entry, entry.scalar_text()?)));
+    let unknown = unknown.filter(|(_, name)| !is_known(name));
+    let finding = |(entry, name): (&Node, String)| {
+        let problem = format!("datasource_list: there is no datasource {}", config::shown_name(&name));
+        (entry.at.to_string(), problem)
+    };
+    unknown.map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn entries_without_a_datasource_are_named() {
+        let text = "datasource_list: [NoCloud, nocloud-net, DataSourceEc2, MyCloud, '', 7, None]";
+        let root = config::yaml::parse("t", text).unwrap().root;
+        let found: Vec<_> =
+            super::unknown_datasources(&root).into_iter().map(|(at, name)| at + " " + &name).collect();
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0], "t:1:57 datasource_list: there is no datasource MyCloud");
+    }
 }

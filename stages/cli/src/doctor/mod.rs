@@ -5,7 +5,7 @@ mod boot;
 mod boot_log;
 mod cause;
 mod clock;
-mod configuration;
+pub mod configuration;
 mod devices;
 mod disk;
 mod history;

@@ -14,6 +14,7 @@ use state::layout::{CLOUD_CONFIGS, RAW_DATA};
 use system::{System, warning};
 
 use crate::arguments::{Schema, SchemaFormat, SchemaType};
+use crate::doctor::configuration::unknown_datasources;
 use crate::machine::Machine;
 use validation::{Document, Validation};
 
@@ -47,6 +48,10 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
                 return fail(
                     "Unable to read system userdata or vendordata as non-root user. Try using sudo.",
                 );
+            }
+            let (settings, _) = crate::explain::replay_merge(machine);
+            for (place, problem) in unknown_datasources(&settings.merged) {
+                eprintln!("WARNING: {place}: {problem}");
             }
             (&machine.sys, instance_documents(machine))
         }

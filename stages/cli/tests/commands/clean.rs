@@ -81,6 +81,7 @@ fn clean_of_datasource_configuration_is_reported_as_ignored() {
 fn clean_continues_after_a_script_that_fails() {
     let machine = done();
     machine.put("etc/cloud/clean.d/30-plain", "");
+    machine.put("etc/cloud/clean.d/README", "");
     // Without an interpreter below this root neither can run.
     for name in ["10-fails", "20-fails"] {
         machine.put(&format!("etc/cloud/clean.d/{name}"), "#!/nonexistent\n");
@@ -92,6 +93,7 @@ fn clean_continues_after_a_script_that_fails() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("10-fails") && err.contains("20-fails"), "{err}");
     assert!(err.contains("clean.d/30-plain is skipped: it is not executable"), "{err}");
+    assert!(!err.contains("README"), "{err}");
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
