@@ -288,6 +288,8 @@ fn boots(service: &str, package: &str) {
     let renderer =
         format!("system_info: {{network: {{renderers: [{service}], activators: [{service}, networkd]}}}}\n");
     machine.write("/etc/cloud/cloud.cfg.d/90_network.cfg", &renderer);
+    // NICs without a profile get none.
+    machine.write("/etc/NetworkManager/conf.d/00-test.conf", "[main]\nno-auto-default=*\n");
     machine.put(&tests_dir().join("guest"), "/srv/guest");
     machine.run(&["install", "-m755", "/srv/guest/network-dump", "/usr/local/sbin/facts-more"]);
     // The facts wait for the addresses, so that a network that does not come up as meant is reported soon.
