@@ -173,7 +173,7 @@ fn glob(sys: &System, pattern: &str) -> Vec<String> {
 }
 
 /// Returns whether a name matches a pattern of `*`, `?` and `[…]`. Backtracks to the last star only, so it is quadratic.
-fn glob_match(pattern: &str, name: &str) -> bool {
+pub(crate) fn glob_match(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {

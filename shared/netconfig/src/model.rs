@@ -4,6 +4,9 @@
 //! Scalars that are only copied (an MTU, a bond's option) stay [`Node`]s, because the rendered files show whether a
 //! number was quoted.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use config::{Map, Node};
 
 use crate::address;
@@ -19,6 +22,35 @@ pub struct Model {
     pub routes: Vec<Route>,
     /// Name servers and search domains that belong to no link (version 1, `type: nameserver`).
     pub dns: Dns,
+}
+
+impl Model {
+    /// Returns the model with a link for each NIC that fits a link's patterns, for formats that have no patterns. A link that
+    /// no NIC fits stays as it is.
+    pub fn resolved(&self) -> Cow<'_, Model> {
+        let nics: HashMap<&str, &[String]> =
+            self.links.iter().filter(|l| !l.matched.is_empty()).map(|l| (&*l.id, &*l.matched)).collect();
+        if nics.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let nics_of = |id: &String| nics.get(id.as_str()).map_or_else(|| vec![id.clone()], |n| n.to_vec());
+        let mut model = Model { links: Vec::new(), ..self.clone() };
+        for link in &self.links {
+            let mut link = link.clone();
+            link.ports = link.ports.iter().flat_map(nics_of).collect();
+            link.vlan_link = link.vlan_link.as_ref().and_then(|id| nics_of(id).into_iter().next());
+            link.match_names.retain(|_| link.matched.is_empty());
+            match &*std::mem::take(&mut link.matched) {
+                [] => model.links.push(link),
+                nics => model.links.extend(nics.iter().map(|nic| Link {
+                    id: nic.clone(),
+                    name: nic.clone(),
+                    ..link.clone()
+                })),
+            }
+        }
+        Cow::Owned(model)
+    }
 }
 
 /// The type of a link.
@@ -50,8 +82,15 @@ pub struct Link {
     pub name: String,
     /// The type of the link.
     pub kind: LinkKind,
-    /// The MAC address, in lower case.
+    /// The MAC address, in lower case: of a NIC, the one that identifies it.
     pub mac: Option<String>,
+    /// The MAC address that a NIC gets in place of its own, in lower case.
+    pub set_mac: Option<String>,
+    /// Patterns of names in place of `name`: the link stands for every NIC whose name fits one of them (`*` and `?`), and which
+    /// has the MAC address and the driver. Empty for a link with a known name, which `name` is.
+    pub match_names: Vec<String>,
+    /// The names of the NICs that the system has and that fit `match_names`.
+    pub matched: Vec<String>,
     /// The names of the kernel drivers to match, of which the NIC has one; empty for any driver.
     pub drivers: Vec<String>,
     /// The PCI or USB device ID; renaming compares it in addition to the driver.
@@ -87,6 +126,8 @@ pub struct Link {
     pub dhcp6: Dhcp,
     /// Routing policy rules, with netplan's keys.
     pub rules: Vec<Node>,
+    /// Further keys of version 2: those of [`crate::parse::SETTINGS`].
+    pub settings: Map,
 }
 
 impl Link {
@@ -233,8 +274,16 @@ pub struct Route {
     pub metric: Option<i64>,
     /// The number or name of the routing table.
     pub table: Option<Node>,
-    /// The MTU of the route in bytes.
-    pub mtu: Option<Node>,
+    /// The type, as ip-route(8) names it: `blackhole`, for example; `None` for `unicast`.
+    pub kind: Option<String>,
+    /// The scope: `link` or `host`; `None` for `global`.
+    pub scope: Option<String>,
+    /// The source address of packets that take the route.
+    pub from: Option<String>,
+    /// Whether the gateway is reachable without a route to it.
+    pub on_link: bool,
+    /// Further attributes by their names in version 2: those of [`crate::parse::ROUTE_ATTRIBUTES`].
+    pub attributes: Map,
 }
 
 impl Route {

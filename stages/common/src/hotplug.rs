@@ -190,7 +190,8 @@ fn configure_nic(boot: &Boot, instance: &Instance, path: &str, name: &str) -> Re
     };
     let facts = nics::facts(&nics::read(&boot.sys));
     let parsed = parse::parse(config, &facts).map_err(Error::new)?;
-    let link = parsed.model.links.iter().find(|link| {
+    let resolved = parsed.model.resolved();
+    let link = resolved.links.iter().find(|link| {
         // The configuration may write a MAC with hyphens; the kernel uses colons.
         link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
             || (link.mac.is_none() && link.name == name)

@@ -135,7 +135,8 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             if is_passthrough {
                 rendered.findings.extend(parsed.cycles.clone());
             }
-            applied.links = parsed.model.links.iter().map(|link| link.name.clone()).collect();
+            applied.links =
+                renderer.model(&parsed.model).links.iter().map(|link| link.name.clone()).collect();
         }
         // netplan gets the configuration unchanged and may support more of it.
         Err(message) => {

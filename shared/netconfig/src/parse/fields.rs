@@ -7,9 +7,9 @@ use crate::model::Dns;
 
 use super::builder::Builder;
 use super::characters::is_shell_special;
-use super::options::OVERRIDES;
+use super::options::{OVERRIDES, SETTINGS};
 use super::scalar::{TextOf, described, is_mac, is_true, mac_from_sexagesimal, name_text, string_text};
-use super::value_type::ValueType;
+use super::value_type::{ValueType, is_on};
 
 impl Builder {
     /// Returns a name, `None` if it is empty; anything else is reported and ignored.
@@ -73,23 +73,24 @@ impl Builder {
         Some(text).filter(|text| is_valid(text))
     }
 
-    /// Returns the drivers that version 2 matches: one, or a list.
-    pub fn drivers(&mut self, map: &Node, path: &str) -> Vec<String> {
-        const KEY: &str = "driver";
-        let Some(Value::Seq(items)) = map.get(KEY).map(|node| &node.value) else {
-            return self.udev_value(map, path, KEY).into_iter().collect();
+    /// Returns the patterns of drivers or names that version 2 matches: one, or a list.
+    pub fn patterns(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        let Some(Value::Seq(items)) = map.get(key).map(|node| &node.value) else {
+            return self.udev_value(map, path, key).into_iter().collect();
         };
-        let mut drivers = Vec::with_capacity(items.len());
+        let mut patterns = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
-            let name = item.as_str().filter(|name| !name.is_empty() && !name.contains(is_part_of_no_driver));
+            let name = item.as_str().filter(|name| !name.is_empty() && !name.contains(is_part_of_no_pattern));
             match name {
-                Some(name) => drivers.push(name.to_string()),
-                None => {
-                    self.discard(item, &format!("{}[{i}]", join_key(path, KEY)), "expected a driver's name")
-                }
+                Some(name) => patterns.push(name.to_string()),
+                None => self.discard(
+                    item,
+                    &format!("{}[{i}]", join_key(path, key)),
+                    "expected a name or a pattern of names",
+                ),
             }
         }
-        drivers
+        patterns
     }
 
     /// Returns a MAC in lower case. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
@@ -205,7 +206,10 @@ impl Builder {
     pub fn option(&mut self, node: &Node, path: &str, value_type: ValueType) -> Option<Node> {
         let value = match (&node.value, value_type) {
             (Value::Null, _) => return None,
-            (Value::Seq(items), ValueType::StrList | ValueType::Ports | ValueType::Any) => {
+            (
+                Value::Seq(items),
+                ValueType::StrList | ValueType::Families | ValueType::Ports | ValueType::Any,
+            ) => {
                 let mut kept = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
                     if self.has_type(item, &format!("{path}[{i}]"), value_type) {
@@ -275,6 +279,34 @@ impl Builder {
         kept
     }
 
+    /// Returns the further settings of a device that have their type; the others are reported and ignored.
+    pub fn settings(&mut self, device: &Node, path: &str) -> Map {
+        let mut kept = Map::new();
+        for setting in SETTINGS {
+            let Some(node) = device.get(setting.netplan).filter(|n| !n.is_null()) else { continue };
+            let path = join_key(path, setting.netplan);
+            let Some(value) = self.option(node, &path, setting.value_type) else { continue };
+            let has = |family: &str| value.items().iter().any(|item| item.as_str() == Some(family));
+            let kept_value = match setting.value_type {
+                ValueType::Flag => Node::from(is_on(&value)),
+                ValueType::Families => Node::from(match (has("ipv4"), has("ipv6")) {
+                    (true, true) => "yes",
+                    (true, false) => "ipv4",
+                    (false, true) => "ipv6",
+                    (false, false) => "no",
+                }),
+                _ => value,
+            };
+            let is_name = |name: &&str| Some(*name) == kept_value.as_str();
+            if setting.values.is_empty() || setting.values.iter().any(|name| is_name(&name)) {
+                kept.insert(setting.netplan, kept_value);
+            } else {
+                self.report(node, &path, format!("expected {}; ignored", setting.values.join(" or ")));
+            }
+        }
+        kept
+    }
+
     /// Returns a single value of this type as it is written, `None` if it is empty; anything else is reported and ignored.
     pub fn typed(&mut self, map: &Node, path: &str, key: &str, value_type: ValueType) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
@@ -282,7 +314,7 @@ impl Builder {
     }
 }
 
-/// Returns whether a character would separate names in a list of drivers, or has a meaning to a shell or udev.
-fn is_part_of_no_driver(c: char) -> bool {
+/// Returns whether a character would separate patterns in a list, or has a meaning to a shell or udev.
+fn is_part_of_no_pattern(c: char) -> bool {
     c.is_whitespace() || is_shell_special(c)
 }

@@ -4,7 +4,7 @@
 
 use config::{Findings, Node, join_key, unknown_key};
 
-use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES};
+use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, SETTINGS};
 use super::section::{network_section, version};
 
 /// The keys of every device that are read here.
@@ -23,30 +23,14 @@ const COMMON_KEYS: &[&str] = &[
     "renderer",
     "dhcp4domain",
     "dhcp6domain",
+    "accept-ra",
+    "critical",
+    "macaddress",
+    "optional",
 ];
 
-/// The keys of every device that only netplan reads.
-const COMMON_NETPLAN_KEYS: &[&str] = &[
-    "accept-ra",
-    "activation-mode",
-    "critical",
-    "dhcp-identifier",
-    "hairpin",
-    "ignore-carrier",
-    "ipv6-address-generation",
-    "ipv6-address-token",
-    "ipv6-mtu",
-    "ipv6-privacy",
-    "link-local",
-    "macaddress",
-    "neigh-suppress",
-    "networkmanager",
-    "openvswitch",
-    "optional",
-    "optional-addresses",
-    "port-mac-learning",
-    "ra-overrides",
-];
+/// The keys of every device that only netplan reads, and those of [`SETTINGS`], which every renderer writes or reports.
+const COMMON_NETPLAN_KEYS: &[&str] = &["networkmanager", "openvswitch", "ra-overrides"];
 
 /// A section of version 2: its name, the keys of its devices that are read here, and those that netplan reads. Without
 /// the former, only netplan reads the section.
@@ -56,32 +40,24 @@ struct Section {
     netplan: &'static [&'static str],
 }
 
-const AGGREGATE_KEYS: &[&str] = &["interfaces", "parameters", "macaddress"];
+const AGGREGATE_KEYS: &[&str] = &["interfaces", "parameters"];
 
 const SECTIONS: &[Section] = &[
     Section {
         name: "ethernets",
-        read: &["match", "set-name", "wakeonlan", "accept-ra", "optional", "dhcp-identifier"],
+        read: &["match", "set-name", "wakeonlan"],
         netplan: &[
             "auth",
             "delay-virtual-functions-rebind",
             "embedded-switch-mode",
-            "emit-lldp",
-            "generic-receive-offload",
-            "generic-segmentation-offload",
             "infiniband-mode",
-            "large-receive-offload",
             "link",
-            "receive-checksum-offload",
-            "tcp-segmentation-offload",
-            "tcp6-segmentation-offload",
-            "transmit-checksum-offload",
             "virtual-function-count",
         ],
     },
     Section { name: "bonds", read: AGGREGATE_KEYS, netplan: &[] },
     Section { name: "bridges", read: AGGREGATE_KEYS, netplan: &[] },
-    Section { name: "vlans", read: &["id", "link", "macaddress"], netplan: &[] },
+    Section { name: "vlans", read: &["id", "link"], netplan: &[] },
 ];
 
 /// Sections that only netplan supports: the keys of their devices are not checked.
@@ -128,7 +104,12 @@ pub(super) const NETPLAN_ONLY_BRIDGE_OPTIONS: &[&str] = &["aging-time"];
 impl Section {
     /// Returns the keys of the section's devices.
     fn keys(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
-        [COMMON_KEYS, self.read, COMMON_NETPLAN_KEYS, self.netplan].into_iter().flatten().copied()
+        let settings = SETTINGS.iter().map(|setting| setting.netplan);
+        [COMMON_KEYS, self.read, COMMON_NETPLAN_KEYS, self.netplan]
+            .into_iter()
+            .flatten()
+            .copied()
+            .chain(settings)
     }
 }
 

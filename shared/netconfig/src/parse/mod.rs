@@ -30,10 +30,14 @@ use state::NetworkFormat;
 pub use builder::Parsed;
 pub use facts::{Facts, Include, NicFacts};
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
-pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, OVERRIDES, Override, Unit};
+pub use options::{
+    BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, OPTION, OVERRIDES, Override, Place,
+    ROUTE_ATTRIBUTES, RouteAttribute, SETTINGS, SYSCTL, Setting, Unit,
+};
 pub(crate) use scalar::is_ethernet_mac;
 pub(crate) use section::version_2;
 pub use section::{is_disabled, network_section, version};
+pub(crate) use value_type::is_on;
 
 /// The syntax of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The options of bonds and bridges, with their names in each format.
 
+use config::Node;
+
 use super::value_type::ValueType;
 
 /// The type of an option's value in networkd's files.
@@ -129,27 +131,204 @@ pub const BRIDGE_OPTIONS: &[BridgeOption] = &[
 pub struct Override {
     /// The key.
     pub netplan: &'static str,
-    /// The name in networkd's `[DHCPv4]` and `[DHCPv6]`.
+    /// The name in networkd's `[DHCPv4]`.
     pub networkd: &'static str,
+    /// The section and name for IPv6.
+    pub networkd6: Option<(&'static str, &'static str)>,
     /// The type of its value.
     pub value_type: ValueType,
+    /// Whether it changes addresses, routes or name resolution.
+    pub is_essential: bool,
 }
 
 const fn dhcp_override(netplan: &'static str, networkd: &'static str, value_type: ValueType) -> Override {
-    Override { netplan, networkd, value_type }
+    Override { netplan, networkd, networkd6: None, value_type, is_essential: false }
 }
 
-/// The overrides of DHCP; networkd has the first four for both families, the others for IPv4.
+impl Override {
+    const fn essential(self) -> Override {
+        Override { is_essential: true, ..self }
+    }
+
+    /// The key exists for IPv6 in this section.
+    const fn ipv6_in(self, section: &'static str) -> Override {
+        Override { networkd6: Some((section, self.networkd)), ..self }
+    }
+}
+
+/// The overrides of DHCP.
 pub const OVERRIDES: &[Override] = &[
-    dhcp_override("use-dns", "UseDNS", ValueType::Flag),
-    dhcp_override("use-domains", "UseDomains", ValueType::FlagOrRoute),
-    dhcp_override("use-hostname", "UseHostname", ValueType::Flag),
-    dhcp_override("use-ntp", "UseNTP", ValueType::Flag),
-    dhcp_override("send-hostname", "SendHostname", ValueType::Flag),
-    dhcp_override("hostname", "Hostname", ValueType::Name),
-    dhcp_override("route-metric", "RouteMetric", ValueType::Number),
-    dhcp_override("use-mtu", "UseMTU", ValueType::Flag),
-    dhcp_override("use-routes", "UseRoutes", ValueType::Flag),
+    dhcp_override("use-dns", "UseDNS", ValueType::Flag).essential().ipv6_in("DHCPv6"),
+    dhcp_override("use-domains", "UseDomains", ValueType::FlagOrRoute).essential().ipv6_in("DHCPv6"),
+    dhcp_override("use-hostname", "UseHostname", ValueType::Flag).ipv6_in("DHCPv6"),
+    dhcp_override("use-ntp", "UseNTP", ValueType::Flag).ipv6_in("DHCPv6"),
+    dhcp_override("send-hostname", "SendHostname", ValueType::Flag).ipv6_in("DHCPv6"),
+    dhcp_override("hostname", "Hostname", ValueType::Name).ipv6_in("DHCPv6"),
+    // The router advertises the routes.
+    dhcp_override("route-metric", "RouteMetric", ValueType::Number).essential().ipv6_in("IPv6AcceptRA"),
+    dhcp_override("use-mtu", "UseMTU", ValueType::Flag).ipv6_in("IPv6AcceptRA"),
+    dhcp_override("use-routes", "UseRoutes", ValueType::Flag).essential(),
+];
+
+/// The place of a setting in a file: a section, or the kind of an ifupdown line, a key, and a word for each value. Without
+/// words values are written unchanged; a value without a word cannot be expressed.
+#[derive(Debug)]
+pub struct Place {
+    /// The section; for ifupdown [`OPTION`] or [`SYSCTL`].
+    pub section: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// Pairs of a value, as [`Setting`] keeps it, and its word.
+    pub words: &'static [(&'static str, &'static str)],
+}
+
+impl Place {
+    /// Returns a value as it is written here; `None` if it cannot be expressed.
+    pub fn word(&self, value: &Node) -> Option<String> {
+        let text = value.scalar_text()?;
+        match self.words {
+            [] => Some(text),
+            words => words.iter().find(|(from, _)| *from == text).map(|(_, to)| to.to_string()),
+        }
+    }
+}
+
+/// An ifupdown option.
+pub const OPTION: &str = "option";
+/// A file below `/proc/sys/net/ipv6/conf/NAME`, for which ifupdown has no option.
+pub const SYSCTL: &str = "sysctl";
+
+/// A further key of version 2's devices with its places in the files of the network services.
+pub struct Setting {
+    /// The key.
+    pub netplan: &'static str,
+    /// The type of its value; a flag is kept as `true` or `false`.
+    pub value_type: ValueType,
+    /// The names that a value of the type [`ValueType::Name`] may be.
+    pub values: &'static [&'static str],
+    /// The place in networkd's `.network` files.
+    pub networkd: Option<Place>,
+    /// The place in NetworkManager's profiles.
+    pub network_manager: Option<Place>,
+    /// The place in ifupdown's stanzas.
+    pub eni: Option<Place>,
+    /// Whether it changes addresses, routes, name resolution or what is brought up.
+    pub is_essential: bool,
+}
+
+type Words = &'static [(&'static str, &'static str)];
+const AS_WRITTEN: Words = &[];
+const YES_NO: Words = &[("true", "yes"), ("false", "no")];
+const ON_OFF: Words = &[("true", "on"), ("false", "off")];
+
+const fn place(section: &'static str, key: &'static str, words: Words) -> Option<Place> {
+    Some(Place { section, key, words })
+}
+
+const fn setting(netplan: &'static str, value_type: ValueType, networkd: Option<Place>) -> Setting {
+    let (network_manager, eni) = (None, None);
+    Setting { netplan, value_type, values: &[], networkd, network_manager, eni, is_essential: false }
+}
+
+/// An offload of a NIC: its names in version 2, NetworkManager's `[ethtool]`, and the hook of the package ethtool.
+const fn offload(netplan: &'static str, feature: &'static str, option: &'static str) -> Setting {
+    Setting {
+        network_manager: place("ethtool", feature, AS_WRITTEN),
+        eni: place(OPTION, option, ON_OFF),
+        ..setting(netplan, ValueType::Flag, None)
+    }
+}
+
+/// The further keys of every device, and those of NICs.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        values: &["manual", "off"],
+        network_manager: place("connection", "autoconnect", &[("manual", "false"), ("off", "false")]),
+        // The stanzas are not `auto`.
+        eni: place("", "", AS_WRITTEN),
+        is_essential: true,
+        ..setting(
+            "activation-mode",
+            ValueType::Name,
+            place("Link", "ActivationPolicy", &[("manual", "manual"), ("off", "always-down")]),
+        )
+    },
+    Setting {
+        values: &["mac", "duid"],
+        network_manager: place("ipv4", "dhcp-client-id", AS_WRITTEN),
+        ..setting("dhcp-identifier", ValueType::Name, place("DHCPv4", "ClientIdentifier", AS_WRITTEN))
+    },
+    setting("emit-lldp", ValueType::Flag, place("Network", "EmitLLDP", YES_NO)),
+    Setting {
+        network_manager: place("bridge-port", "hairpin-mode", AS_WRITTEN),
+        ..setting("hairpin", ValueType::Flag, place("Bridge", "HairPin", YES_NO))
+    },
+    setting("ignore-carrier", ValueType::Flag, place("Network", "ConfigureWithoutCarrier", YES_NO)),
+    Setting {
+        values: &["eui64", "stable-privacy"],
+        network_manager: place("ipv6", "addr-gen-mode", AS_WRITTEN),
+        is_essential: true,
+        ..setting(
+            "ipv6-address-generation",
+            ValueType::Name,
+            place("Network", "IPv6LinkLocalAddressGenerationMode", AS_WRITTEN),
+        )
+    },
+    Setting {
+        network_manager: place("ipv6", "token", AS_WRITTEN),
+        is_essential: true,
+        ..setting("ipv6-address-token", ValueType::Name, place("IPv6AcceptRA", "Token", AS_WRITTEN))
+    },
+    Setting {
+        network_manager: place("ipv6", "mtu", AS_WRITTEN),
+        eni: place(SYSCTL, "mtu", AS_WRITTEN),
+        ..setting("ipv6-mtu", ValueType::Number, place("Network", "IPv6MTUBytes", AS_WRITTEN))
+    },
+    Setting {
+        network_manager: place("ipv6", "ip6-privacy", &[("true", "2"), ("false", "0")]),
+        eni: place(SYSCTL, "use_tempaddr", &[("true", "2"), ("false", "0")]),
+        is_essential: true,
+        ..setting("ipv6-privacy", ValueType::Flag, place("Network", "IPv6PrivacyExtensions", YES_NO))
+    },
+    Setting {
+        // `[ipv4]` and `[ipv6]` have it as their method.
+        network_manager: place("", "", AS_WRITTEN),
+        eni: place(SYSCTL, "addr_gen_mode", &[("no", "1"), ("ipv6", "0")]),
+        is_essential: true,
+        ..setting("link-local", ValueType::Families, place("Network", "LinkLocalAddressing", AS_WRITTEN))
+    },
+    setting("neigh-suppress", ValueType::Flag, place("Bridge", "NeighborSuppression", YES_NO)),
+    setting("optional-addresses", ValueType::Any, None),
+    setting("port-mac-learning", ValueType::Flag, place("Bridge", "Learning", YES_NO)),
+    offload("generic-receive-offload", "feature-gro", "offload-gro"),
+    offload("generic-segmentation-offload", "feature-gso", "offload-gso"),
+    offload("large-receive-offload", "feature-lro", "offload-lro"),
+    offload("receive-checksum-offload", "feature-rx", "offload-rx"),
+    offload("tcp-segmentation-offload", "feature-tso", "offload-tso"),
+    offload("tcp6-segmentation-offload", "feature-tx-tcp6-segmentation", "offload-tx-tcp6-segmentation"),
+    offload("transmit-checksum-offload", "feature-tx", "offload-tx"),
+];
+
+/// An attribute of a route that is a number.
+pub struct RouteAttribute {
+    /// The key in version 2.
+    pub netplan: &'static str,
+    /// The name in networkd's `[Route]`.
+    pub networkd: &'static str,
+    /// The name in ip-route(8), which is NetworkManager's as well.
+    pub ip: &'static str,
+}
+
+const fn attribute(netplan: &'static str, networkd: &'static str, ip: &'static str) -> RouteAttribute {
+    RouteAttribute { netplan, networkd, ip }
+}
+
+/// The attributes of routes.
+pub const ROUTE_ATTRIBUTES: &[RouteAttribute] = &[
+    attribute("advertised-mss", "TCPAdvertisedMaximumSegmentSize", "advmss"),
+    attribute("advertised-receive-window", "InitialAdvertisedReceiveWindow", "initrwnd"),
+    attribute("congestion-window", "InitialCongestionWindow", "initcwnd"),
+    attribute("mtu", "MTUBytes", "mtu"),
 ];
 
 /// Options of version 1 that only some formats have and that are numbers, named as those above.

@@ -8,6 +8,8 @@ use crate::address::{NUMBER, Network, is_valid_gateway, parse_network, parse_num
 use crate::model::Route;
 
 use super::builder::Builder;
+use super::options::ROUTE_ATTRIBUTES;
+use super::scalar::{is_true, name_text};
 
 /// The names of a route's keys: version 1's and version 2's.
 pub struct RouteKeys {
@@ -23,10 +25,14 @@ impl Builder {
     /// Returns a route; an invalid one is reported and ignored.
     pub fn route(&mut self, node: &Node, path: &str, keys: &RouteKeys) -> Option<Route> {
         let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
-        let mtu = self.number(node, path, "mtu");
-        let table = value("table").filter(|_| self.name(node, path, "table").is_some());
         let problem = match parse_route(&value, keys) {
-            Ok(route) => return Some(Route { table: table.cloned(), mtu, ..route }),
+            Ok(mut route) => {
+                route.on_link = value("on-link").is_some_and(is_true);
+                for key in ROUTE_ATTRIBUTES.iter().map(|attribute| attribute.netplan) {
+                    route.attributes.insert_some(key, self.number(node, path, key));
+                }
+                return Some(route);
+            }
             Err(problem) => problem,
         };
         let (key, wanted) = match problem {
@@ -39,7 +45,12 @@ impl Builder {
     }
 }
 
-/// Returns a normalized route. Fails with the invalid key and the expected form.
+/// The types that every network service has, except for `unicast`, which is the default.
+const TYPES: &[&str] =
+    &["anycast", "blackhole", "broadcast", "local", "multicast", "prohibit", "throw", "unreachable"];
+
+/// Returns a normalized route. Fails with the invalid key and the expected form: a route without its table, type or scope would
+/// be another route.
 fn parse_route<'n>(
     value: &dyn Fn(&str) -> Option<&'n Node>,
     keys: &RouteKeys,
@@ -47,9 +58,27 @@ fn parse_route<'n>(
     let to = keys.to.iter().find_map(|key| value(key));
     let to = to.and_then(Node::as_str).ok_or(("to", "a destination"))?;
     let via = value(keys.via).map(|via| via.as_str().ok_or(("via", "an IP address"))).transpose()?;
+    let word = |key, wanted, is_valid: &dyn Fn(&str) -> bool| {
+        let text = |node| name_text(node).filter(|text| is_valid(text)).ok_or((key, wanted));
+        value(key).map(text).transpose()
+    };
+    word("table", "the number or name of a routing table", &is_valid_gateway)?;
+    let from = word("from", "an IP address", &|text| text.parse::<IpAddr>().is_ok())?;
+    let scope = word("scope", "global, link or host", &|text| ["global", "link", "host"].contains(&text))?;
+    let kind = match keys.has_netmask {
+        // Version 1 has the type of the entry by this name.
+        true => None,
+        false => word("type", "a route's type", &|text| text == "unicast" || TYPES.contains(&text))?,
+    };
+    let (scope, kind) = (scope.filter(|scope| scope != "global"), kind.filter(|kind| kind != "unicast"));
     let network = if to == "default" {
-        let via = via.ok_or(("via", "a gateway, required with 'to: default'"))?;
-        let any = match via.parse::<IpAddr>() {
+        // Without a gateway, the source tells the family.
+        let of_family = match (via, &from) {
+            (None, None) if scope.is_some() || kind.is_some() => "0.0.0.0",
+            (None, Some(from)) if scope.is_some() || kind.is_some() => from,
+            (via, _) => via.ok_or(("via", "a gateway, required with 'to: default'"))?,
+        };
+        let any = match of_family.parse::<IpAddr>() {
             Ok(IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.to_string(),
             Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.to_string(),
             Err(_) => return Err(("via", "an IP address")),
@@ -68,6 +97,10 @@ fn parse_route<'n>(
         prefix: network.prefix,
         gateway: via.map(str::to_string),
         metric: metric.map(Into::into),
+        table: value("table").cloned(),
+        kind,
+        scope,
+        from,
         ..Route::default()
     })
 }

@@ -1,16 +1,19 @@
 //! Version 2, netplan's format, parsed for the other renderers.
 
+use std::collections::HashSet;
+
 use config::{Map, Node, Value, join_key};
 
 use crate::address::{self, is_ipv6};
+use crate::facts::glob_match;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
-use super::facts::Facts;
+use super::facts::{Facts, NicFacts};
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
 use super::route::RouteKeys;
-use super::scalar::{name_text, string_text};
+use super::scalar::name_text;
 use super::value_type::{ValueType, is_on};
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
@@ -54,8 +57,8 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
             report_netplan_only(&mut build, name, device, &path);
             parse_device(&mut build, &id, device, &path, facts);
         }
-        device_nameservers(&mut build, map, &path);
     }
+    share_matched_nics(&mut build);
     build
 }
 
@@ -74,12 +77,21 @@ fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: 
 fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
     let dhcp4 = dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain");
     let dhcp6 = dhcp(build, device, path, "dhcp6-overrides", "dhcp6domain");
+    let dns = build.map(device, path, "nameservers").map(|node| {
+        let at = join_key(path, "nameservers");
+        build.dns(node, &at, "addresses", "search")
+    });
     Link {
         id: id.to_string(),
         name: id.to_string(),
         kind,
         mtu: build.number(device, path, "mtu"),
-        subnets: subnets(build, device, path, [&dhcp4, &dhcp6]),
+        accept_ra: build.flag(device, path, "accept-ra"),
+        optional: build.flag(device, path, "optional"),
+        keep_configuration: build.typed(device, path, "critical", ValueType::Flag),
+        settings: build.settings(device, path),
+        subnets: subnets(build, device, path, [&dhcp4, &dhcp6], dns.clone()),
+        dns,
         dhcp4,
         dhcp6,
         rules: rules(build, device, path),
@@ -110,20 +122,54 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
 
 fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Physical);
+    let (mut names, mut has_pattern) = (Vec::new(), false);
     if let Some(matched) = build.map(device, path, "match") {
         let at = join_key(path, "match");
         link.mac = build.mac(matched, &at, "macaddress");
-        link.drivers = build.drivers(matched, &at);
+        link.drivers = build.patterns(matched, &at, "driver");
+        names = build.patterns(matched, &at, "name");
+        // Without one of its keys it would match other NICs.
+        has_pattern = matched.entries().all(|(key, _)| match key.as_str() {
+            Some("macaddress") => link.mac.is_some(),
+            Some("driver") => !link.drivers.is_empty(),
+            Some("name") => !names.is_empty(),
+            _ => false,
+        });
     }
+    link.set_mac = build.mac(device, path, "macaddress");
     link.wakeonlan = build.flag(device, path, "wakeonlan");
-    link.accept_ra = build.flag(device, path, "accept-ra");
-    link.optional = build.flag(device, path, "optional");
     if let Some(name) = build.name(device, path, "set-name") {
         link.name = name;
     } else if let Some(name) = link.mac.as_deref().and_then(|mac| facts.name_of(mac)) {
         link.name = name.to_string();
+    } else if let [name] = &*names
+        && !name.contains(['*', '?', '['])
+    {
+        link.name = name.clone();
+    } else if has_pattern {
+        if names.is_empty() {
+            names.push("*".into());
+        }
+        let fits = |patterns: &[String], text: &str| patterns.iter().any(|p| glob_match(p, text));
+        let is_matched = |nic: &&NicFacts| {
+            let has_driver = || nic.driver.as_ref().is_some_and(|driver| fits(&link.drivers, driver));
+            link.mac.is_none()
+                && nic.name != "lo"
+                && fits(&names, &nic.name)
+                && (link.drivers.is_empty() || has_driver())
+        };
+        link.matched = facts.nics.iter().filter(is_matched).map(|nic| nic.name.clone()).collect();
+        link.match_names = names;
     }
     build.insert(link);
+}
+
+/// A NIC that fits several links belongs to the one with its name, else to the first.
+fn share_matched_nics(build: &mut Builder) {
+    let links = &mut build.parsed.model.links;
+    let named = links.iter().filter(|link| link.match_names.is_empty());
+    let mut taken: HashSet<String> = named.map(|link| link.name.clone()).collect();
+    links.iter_mut().for_each(|link| link.matched.retain(|nic| taken.insert(nic.clone())));
 }
 
 /// Returns the ids of a bond's members or a bridge's ports.
@@ -207,7 +253,13 @@ fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
 
 /// Returns the subnets: DHCP first, then the addresses. Gateways are set on the first address of their family, servers on
 /// the first address, routes on the first subnet.
-fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> Vec<Subnet> {
+fn subnets(
+    build: &mut Builder,
+    device: &Node,
+    path: &str,
+    dhcp: [&Dhcp; 2],
+    mut servers: Option<Dns>,
+) -> Vec<Subnet> {
     let mut subnets = Vec::new();
     for ((key, method), dhcp) in [("dhcp4", Method::Dhcp4), ("dhcp6", Method::Dhcp6)].into_iter().zip(dhcp) {
         if build.is_enabled(device, path, key) {
@@ -216,10 +268,6 @@ fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> 
         }
     }
     let mut gateways = [build.gateway(device, path, "gateway4"), build.gateway(device, path, "gateway6")];
-    let mut servers = build.map(device, path, "nameservers").map(|node| {
-        let at = join_key(path, "nameservers");
-        build.dns(node, &at, "addresses", "search")
-    });
     for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
         // netplan also accepts `address: {lifetime: …, label: …}`.
@@ -255,32 +303,4 @@ fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> 
         }
     }
     subnets
-}
-
-/// Sets each device's own servers, in addition to the copy in its first address. Upstream stops at the first device whose
-/// `nameservers` has no addresses, so that the following devices of the section get none; this function does the same.
-fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
-    for (id, device) in devices.iter() {
-        let id = id.scalar_text().unwrap_or_default();
-        let Some(node) = device.get("nameservers").filter(|n| n.as_map().is_some()) else { continue };
-        if node.get("addresses").is_none_or(Node::is_falsy) {
-            build.report(
-                node,
-                &join_key(&join_key(path, &id), "nameservers"),
-                "no addresses; ignoring this key and the name servers of the devices that follow",
-            );
-            return;
-        }
-        let texts = |key: &str, text_of: fn(&Node) -> Option<String>| -> Vec<String> {
-            match node.get(key).map(|n| &n.value) {
-                Some(Value::Seq(items)) => items.iter().filter_map(text_of).collect(),
-                Some(Value::Str(one)) => one.split_whitespace().map(Into::into).collect(),
-                _ => Vec::new(),
-            }
-        };
-        let dns = Dns { servers: texts("addresses", string_text), search: texts("search", name_text) };
-        if let Some(link) = build.link_mut(&id) {
-            link.dns = Some(dns);
-        }
-    }
 }

@@ -22,6 +22,8 @@ pub enum ValueType {
     FlagOrRoute,
     /// A string, or a list of strings.
     StrList,
+    /// A list of address families: `ipv4`, `ipv6`.
+    Families,
     /// A number for each port: a map, or strings with a port and a number.
     Ports,
     /// A string, a number or a boolean, or a list of these.
@@ -78,6 +80,7 @@ impl ValueType {
                 ValueType::Duration => is_duration(node),
                 ValueType::Flag => is_flag(node),
                 ValueType::FlagOrRoute => is_flag(node) || is_route(node),
+                ValueType::Families => matches!(node.as_str(), Some("ipv4" | "ipv6")),
                 ValueType::StrList | ValueType::Ports => string_text(node).is_some(),
                 ValueType::Any => is_scalar,
             }
@@ -103,6 +106,7 @@ impl ValueType {
             ValueType::Flag => "true or false",
             ValueType::FlagOrRoute => "true, false or route",
             ValueType::StrList => "a string or a list of strings",
+            ValueType::Families => "a list of ipv4 and ipv6",
             ValueType::Ports => "ports, each with a number",
             ValueType::Any => "a string, a number or a boolean",
         }

@@ -2,7 +2,8 @@
 //! are in its first stanza.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::Ipv6Addr;
 
 use config::{Map, Node, Value};
 use system::System;
@@ -10,15 +11,14 @@ use system::System;
 use crate::address::is_ipv6;
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::characters::is_shell_special;
+use crate::parse::{OPTION, ROUTE_ATTRIBUTES, SETTINGS, SYSCTL};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
-use super::unsupported::{
-    Unsupported, has_dns_outside_subnets, has_other_mtu, link, overrides_more_than_metric, subnet,
-};
-use super::values::python_str;
+use super::unsupported::{Unsupported, has_other_mtu, link, route};
+use super::values::{policy_rule, python_str};
 use super::{has_program, udev};
 
 /// The row of [`super::RENDERERS`].
@@ -31,24 +31,30 @@ pub const RENDERER: Renderer = Renderer {
     post_write: None,
     activator: Some(Activator { class: "IfUpDownActivator", bring_up }),
     keeps_imds_lock: false,
-    unsupported: |_| Some(&UNSUPPORTED),
+    has_patterns: false,
+    unsupported: |target| Some(if target.has_ip { &UNSUPPORTED } else { &UNSUPPORTED_WITHOUT_IP }),
 };
 
 const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
-        link::ACCEPT_RA.when(|l| !l.subnets.first().is_some_and(takes_accept_ra)),
         link::MAC.when(|l| l.kind == LinkKind::Loopback),
         link::MTU.when(|l| l.subnets.first().is_some_and(|s| has_other_mtu(l, s))),
-        link::ROUTING_POLICY,
-        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
-        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
-        link::NAMESERVERS.when(has_dns_outside_subnets),
     ],
-    subnet: &[subnet::ROUTE_TABLE, subnet::ROUTE_MTU],
+    subnet: &[],
+    route: &[],
+    has_setting: |setting, value| setting.eni.as_ref().is_some_and(|place| place.word(value).is_some()),
+    has_override: |known, _, _| known.netplan == "route-metric",
     has_bond_option: |_| true,
     has_bridge_option: |_| true,
     global_routes: false,
-    global_ipv6_dns: true,
+    global_ipv6_dns: false,
+};
+
+/// The old program `route` has gateways and metrics only.
+const UNSUPPORTED_WITHOUT_IP: Unsupported = Unsupported {
+    link: &[link::ROUTING_POLICY],
+    route: &[route::TABLE, route::TYPE, route::SCOPE, route::FROM, route::ON_LINK, route::NO_GATEWAY],
+    ..UNSUPPORTED
 };
 
 const UDEV_RULES: &str = "/etc/udev/rules.d/70-persistent-net.rules";
@@ -94,12 +100,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let writer = Writer { link, names: &names, has_ip: target.has_ip };
         blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut rendered));
     }
-    for route in &model.routes {
-        match route_commands(route, target.has_ip) {
-            Some([up, down]) => blocks.push(format!("{up}\n{down}")),
-            None => rendered.warn("route without a gateway; ignored"),
-        }
-    }
+    blocks.extend(model.routes.iter().map(|route| route_commands(route, target.has_ip).join("\n")));
     let content = format!("{}{}\n", target.files.eni_header, blocks.join("\n\n"));
     rendered.files = vec![File::new(target.files.eni_path, content), udev::rules(model, UDEV_RULES)];
     Ok(rendered)
@@ -129,24 +130,38 @@ impl Writer<'_> {
     fn stanzas(&self, global: Option<&Dns>, rendered: &mut Rendered) -> Vec<String> {
         let link = self.link;
         let name = &link.name;
+        let is_manual = link.settings.get("activation-mode").is_some();
+        let auto = if link.match_names.is_empty() || link.mac.is_some() {
+            format!("auto {name}")
+        } else if link.drivers.is_empty() {
+            // No NIC fits yet.
+            let names =
+                link.match_names.iter().map(|pattern| format!(" /{pattern}={name}")).collect::<String>();
+            format!("auto{names}\nallow-hotplug{names}")
+        } else {
+            rendered.warn(format!("{name}: no NIC has one of the drivers; ignored"));
+            return Vec::new();
+        };
         if link.subnets.is_empty() {
-            let auto =
-                if link.is_bond() || link.bond.is_some() { format!("auto {name}\n") } else { String::new() };
+            let is_part = link.is_bond() || link.bond.is_some();
+            let auto = if is_part && !is_manual { format!("{auto}\n") } else { String::new() };
             let mut lines = vec![format!("{auto}iface {name} inet manual")];
             lines.extend(self.drop_unsafe_lines(self.link_options(None), rendered));
+            lines.extend(self.commands(None, rendered));
             return vec![indent(&lines)];
         }
-        let mut blocks = Vec::new();
+        let mut blocks: Vec<Vec<String>> = Vec::new();
         let mut is_auto = false;
         let mut control = String::new();
         let mut inherited_dns = Dns::default();
         let mut pending_routes: Vec<&Route> = Vec::new();
         for (i, subnet) in link.subnets.iter().enumerate() {
             control = match subnet.control.as_deref().unwrap_or("auto") {
+                _ if is_manual => format!("# control-manual {name}"),
                 _ if is_auto => format!("# control-alias {name}"),
                 "auto" => {
                     is_auto = true;
-                    format!("auto {name}")
+                    auto.clone()
                 }
                 "hotplug" => format!("allow-hotplug {name}"),
                 other => format!("# control-{other} {name}"),
@@ -163,35 +178,88 @@ impl Writer<'_> {
             lines.extend(self.drop_unsafe_lines(subnet_options(subnet, dns, i == 0), rendered));
             if i == 0 {
                 lines.extend(self.drop_unsafe_lines(self.link_options(Some(subnet)), rendered));
+                lines.extend(self.commands(Some(subnet), rendered));
+            } else if let Some(on) = link.accept_ra.filter(|_| inet6 && takes_accept_ra(subnet)) {
+                lines.push(format!("accept-ra {}", u8::from(on)));
             }
             let waiting = if inet6 { std::mem::take(&mut pending_routes) } else { Vec::new() };
             for route in subnet.routes.iter().chain(waiting) {
                 if is_ipv6(&route.network) && !inet6 {
                     pending_routes.push(route);
                 } else {
-                    lines.extend(self.route(route, rendered));
+                    lines.extend(route_commands(route, self.has_ip));
                 }
             }
-            blocks.push(indent(&lines));
+            blocks.push(lines);
         }
         // IPv6 routes that belong to no stanza of their family.
         if !pending_routes.is_empty() {
             // Not static as in upstream, because ifupdown rejects that without an address.
             let mut lines = vec![format!("{control}\niface {name} inet6 manual")];
             lines.extend(self.drop_unsafe_lines(dns_options(&inherited_dns, true), rendered));
-            for route in pending_routes {
-                lines.extend(self.route(route, rendered));
-            }
-            blocks.push(indent(&lines));
+            lines.extend(pending_routes.iter().flat_map(|route| route_commands(route, self.has_ip)));
+            blocks.push(lines);
         }
-        blocks
+        let own = link.subnets.iter().map(|s| &s.dns).filter(|_| global.is_none_or(Dns::is_empty));
+        self.add_missing_dns(&mut blocks, own.chain(&link.dns).chain(global), rendered);
+        blocks.iter().map(|lines| indent(lines)).collect()
     }
 
-    fn route(&self, route: &Route, rendered: &mut Rendered) -> Vec<String> {
-        route_commands(route, self.has_ip).map(Vec::from).unwrap_or_else(|| {
-            rendered.warn(format!("{}: route without a gateway; ignored", self.link.name));
-            Vec::new()
-        })
+    /// Adds to the first stanza the servers and search domains that are in none: those of another family than the stanzas',
+    /// and those beside DHCP.
+    fn add_missing_dns<'d>(
+        &self,
+        blocks: &mut [Vec<String>],
+        all: impl Iterator<Item = &'d Dns> + Clone,
+        rendered: &mut Rendered,
+    ) {
+        let servers = all.clone().flat_map(|dns| &dns.servers).collect::<Vec<_>>();
+        let domains = all.flat_map(|dns| &dns.search).collect::<Vec<_>>();
+        for (key, wanted) in [("dns-nameservers", servers), ("dns-search", domains)] {
+            let lines = || blocks.iter().flatten().filter(|line| line.split(' ').next() == Some(key));
+            let mut known: HashSet<&str> = lines().flat_map(|line| line.split(' ')).collect();
+            let missing: Vec<&str> =
+                wanted.into_iter().map(String::as_str).filter(|w| known.insert(w)).collect();
+            let line = self.drop_unsafe_lines(vec![format!("{key} {}", missing.join(" "))], rendered);
+            if let (Some(line), Some(first), false) =
+                (line.into_iter().next(), blocks.first_mut(), missing.is_empty())
+            {
+                match first.iter_mut().find(|line| line.split(' ').next() == Some(key)) {
+                    Some(there) => there.push_str(&line[key.len()..]),
+                    None => first.insert(1, line),
+                }
+            }
+        }
+    }
+
+    /// Returns the commands of the first stanza: policy rules, and what ifupdown has no option for.
+    fn commands(&self, first: Option<&Subnet>, rendered: &mut Rendered) -> Vec<String> {
+        let link = self.link;
+        let mut lines = Vec::new();
+        let settings = SETTINGS.iter().filter_map(|s| Some((s.eni.as_ref()?, link.settings.get(s.netplan)?)));
+        let settings = settings.filter(|(place, _)| place.section == SYSCTL);
+        let mut kernel: Vec<(&str, String)> =
+            settings.filter_map(|(place, value)| Some((place.key, place.word(value)?))).collect();
+        let is_option = first.is_some_and(|s| s.is_ipv6() && takes_accept_ra(s));
+        if link.accept_ra == Some(false) && !is_option {
+            kernel.push(("accept_ra", "0".into()));
+        }
+        for (key, value) in kernel {
+            // Before a device of this program exists, or the NIC has its MTU, the kernel would not take it.
+            let is_early = key != "mtu" && link.kind == LinkKind::Physical;
+            let when = if is_early { "pre-up" } else { "post-up" };
+            lines.push(format!("{when} echo {value} >/proc/sys/net/ipv6/conf/$IFACE/{key} || true"));
+        }
+        for rule in link.rules.iter().filter(|_| self.has_ip) {
+            let Some((inet6, words)) = policy_rule(rule, false) else {
+                rendered.warn(format!("{}: routing-policy: invalid rule; ignored", link.name));
+                continue;
+            };
+            let family = if inet6 { " -6" } else { "" };
+            lines.push(format!("post-up ip{family} rule add {words} || true"));
+            lines.push(format!("pre-down ip{family} rule del {words} || true"));
+        }
+        lines
     }
 
     /// Returns the lines without those that a shell would not read as plain values: ifupdown runs them as commands.
@@ -253,7 +321,7 @@ impl Writer<'_> {
             lines.push(format!("vlan-raw-device {}", self.name_of(below)));
         }
         let has_hwaddress = !matches!(link.kind, LinkKind::Physical | LinkKind::Loopback | LinkKind::Unknown);
-        if let Some(mac) = link.mac.as_ref().filter(|_| has_hwaddress) {
+        if let Some(mac) = link.mac.as_ref().filter(|_| has_hwaddress).or(link.set_mac.as_ref()) {
             lines.push(format!("hwaddress {mac}"));
         }
         // A stanza has one MTU; that of the subnet has precedence.
@@ -277,6 +345,10 @@ impl Writer<'_> {
         }
         if let Some(keep) = &link.keep_configuration {
             push_option(&mut lines, "keep-configuration", keep);
+        }
+        let settings = SETTINGS.iter().filter_map(|s| Some((s.eni.as_ref()?, link.settings.get(s.netplan)?)));
+        for (place, value) in settings.filter(|(place, _)| place.section == OPTION) {
+            lines.extend(place.word(value).map(|word| format!("{} {word}", place.key)));
         }
         sort::sort(&mut lines);
         lines
@@ -365,9 +437,9 @@ fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
     }
 }
 
-/// Returns the commands that add and remove a route; none without a gateway.
-fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
-    let gateway = route.gateway.as_ref()?;
+/// Returns the commands that add and remove a route.
+fn route_commands(route: &Route, has_ip: bool) -> [String; 2] {
+    let gateway = route.gateway.as_deref().unwrap_or_default();
     let inet6 = is_ipv6(&route.network);
     let default = route.is_default();
     let to = if default { "default".to_string() } else { format!("{}/{}", route.network, route.prefix) };
@@ -375,7 +447,7 @@ fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
     let line = |verb: &str| {
         if has_ip {
             let family = if inet6 { "-family inet6 " } else { "" };
-            return format!("ip {family}route {verb} {to} via {gateway}{metric} || true");
+            return format!("ip {family}route {verb} {}{metric} || true", ip_route(route, &to));
         }
         let kind = match (inet6, default) {
             (true, _) => "-A inet6 ",
@@ -385,7 +457,32 @@ fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
         };
         format!("route {verb} {kind}{to} gw {gateway}{metric} || true")
     };
-    Some([format!("post-up {}", line("add")), format!("pre-down {}", line("del"))])
+    [format!("post-up {}", line("add")), format!("pre-down {}", line("del"))]
+}
+
+/// Returns a route as ip-route(8) writes it, without its metric.
+fn ip_route(route: &Route, to: &str) -> String {
+    let is_local =
+        |gateway: &str| gateway.parse::<Ipv6Addr>().is_ok_and(|a| a.segments()[0] & 0xffc0 == 0xfe80);
+    let needs_device = match &route.gateway {
+        Some(gateway) => route.on_link || is_local(gateway),
+        None => !["blackhole", "prohibit", "throw", "unreachable"]
+            .iter()
+            .any(|k| route.kind.as_deref() == Some(k)),
+    };
+    let named = [
+        ("via", route.gateway.clone()),
+        ("dev", needs_device.then(|| "$IFACE".to_string())),
+        ("src", route.from.clone()),
+        ("scope", route.scope.clone()),
+        ("table", route.table.as_ref().map(python_str)),
+    ];
+    let attributes = ROUTE_ATTRIBUTES.iter().map(|a| (a.ip, route.attributes.get(a.netplan).map(python_str)));
+    let words =
+        named.into_iter().chain(attributes).filter_map(|(word, value)| Some(format!(" {word} {}", value?)));
+    let kind = route.kind.as_ref().map(|kind| format!("{kind} ")).unwrap_or_default();
+    let on_link = if route.on_link { " onlink" } else { "" };
+    format!("{kind}{to}{}{on_link}", words.collect::<String>())
 }
 
 fn bring_up(sys: &System, links: &[String]) -> Vec<String> {

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use config::Node;
 
 use crate::address::is_ipv6;
-use crate::model::{Dns, Link, LinkKind, Method, Route};
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Route};
+use crate::parse::{ROUTE_ATTRIBUTES, is_on};
 
 use super::output::Rendered;
 use super::sections::Sections;
-use super::values::python_str;
+use super::values::{policy_rule, python_str, table_number};
 
 const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
 
@@ -51,13 +52,22 @@ pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &m
             profile.set(section, "route-metric", python_str(metric));
         }
     }
-    // A family with routes only: it needs a method, and is not required to come up.
-    for family in FAMILIES {
-        if profile.has(family) && profile.get(family, "method").is_none() {
-            profile.set(family, "method", "auto");
-            profile.set(family, "may-fail", "true");
-        }
+    for rule in &link.rules {
+        let Some((inet6, words)) = policy_rule(rule, true) else {
+            rendered.warn(format!(
+                "{}: routing-policy: not supported by the network-manager renderer; ignored",
+                link.name
+            ));
+            continue;
+        };
+        let section = family(inet6);
+        let number = count.next(section, Kind::Rule);
+        profile.add(section, format!("routing-rule{number}"), words);
     }
+    overrides(profile, "ipv4", &link.dhcp4);
+    overrides(profile, "ipv6", &link.dhcp6);
+    complete(profile);
+    advertisements(profile, link);
     let can_wait = |f: &str| {
         profile.get(f, "may-fail") == Some("false")
             && matches!(profile.get(f, "method"), Some("auto" | "dhcp"))
@@ -69,7 +79,64 @@ pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &m
     }
     if !matches!(link.kind, LinkKind::Loopback) {
         dns(profile, link, global, rendered);
+        complete(profile);
     }
+}
+
+/// A family with routes or other settings only: it needs a method, and is not required to come up.
+pub fn complete(profile: &mut Sections) {
+    for family in FAMILIES {
+        if profile.has(family) && profile.get(family, "method").is_none() {
+            profile.set(family, "method", "auto");
+            profile.set(family, "may-fail", "true");
+        }
+    }
+}
+
+/// Adds the overrides of DHCP to a family that uses it.
+fn overrides(profile: &mut Sections, section: &'static str, dhcp: &Dhcp) {
+    if !matches!(profile.get(section, "method"), Some("auto" | "dhcp")) {
+        return;
+    }
+    for (key, value) in dhcp.overrides.iter() {
+        match (key.as_str().unwrap_or_default(), is_on(value)) {
+            ("use-dns", false) => profile.set(section, "ignore-auto-dns", "true"),
+            ("use-routes", false) => {
+                profile.set(section, "ignore-auto-routes", "true");
+                // Otherwise the gateway of the lease would remain.
+                if profile.get(section, "gateway").is_none() {
+                    profile.set(section, "never-default", "true");
+                }
+            }
+            ("use-hostname", false) => profile.set("hostname", "from-dhcp", "0"),
+            ("send-hostname", on) => profile.set(section, "dhcp-send-hostname", on.to_string()),
+            ("hostname", _) => profile.set(section, "dhcp-hostname", python_str(value)),
+            _ => {}
+        }
+    }
+}
+
+/// Sets whether router advertisements are accepted, and link-local addresses, by the method.
+fn advertisements(profile: &mut Sections, link: &Link) {
+    let local = link.settings.get("link-local").and_then(Node::as_str);
+    let (has_local4, has_local6) =
+        (matches!(local, Some("yes" | "ipv4")), !matches!(local, Some("no" | "ipv4")));
+    match has_local4 {
+        true if profile.has("ipv4") => profile.set("ipv4", "link-local", "3"),
+        true => profile.set("ipv4", "method", "link-local"),
+        false => {}
+    }
+    let has_address = link.subnets.iter().any(|s| s.is_ipv6() && s.address.is_some());
+    let method = match (profile.get("ipv6", "method"), link.accept_ra) {
+        (None, _) if !has_local6 => "disabled",
+        (None, Some(false)) => "link-local",
+        (Some("auto"), Some(false)) if has_address => "manual",
+        (Some("auto"), Some(false)) if link.subnets.iter().any(|s| s.method == Method::Dhcp6) => "dhcp",
+        (Some("auto"), Some(false)) => "link-local",
+        (Some("manual"), Some(true)) => "auto",
+        _ => return,
+    };
+    profile.set("ipv6", "method", method);
 }
 
 /// Sets the method of the family. A method that is set already is only extended.
@@ -97,14 +164,15 @@ fn method(profile: &mut Sections, section: &'static str, method: Method) {
     }
 }
 
-/// Running numbers of addresses and routes, for each family.
+/// Running numbers of addresses, routes and rules, for each family.
 #[derive(Default)]
-struct Counters([[u32; 2]; 2]);
+struct Counters([[u32; 3]; 2]);
 
 #[derive(Clone, Copy)]
 enum Kind {
     Address,
     Route,
+    Rule,
 }
 
 impl Counters {
@@ -115,12 +183,12 @@ impl Counters {
     }
 }
 
-/// Adds a route to the section of its family. The metric of a default route is that of the whole family.
+/// Adds a route to the section of its family. The metric of a default route of the main table is that of the whole family.
 fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
     let section = family(is_ipv6(&route.network));
     let number = count.next(section, Kind::Route);
     let mut value = format!("{}/{}", route.network, route.prefix);
-    let is_default = route.is_default();
+    let is_default = route.is_default() && route.table.is_none() && route.kind.is_none();
     let metric = route.metric.map(|m| m.to_string());
     if is_default {
         profile.set_optional(section, "route-metric", metric.clone());
@@ -135,8 +203,24 @@ fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
         value.push_str(&format!(",{metric}"));
     }
     profile.add(section, format!("route{number}"), value);
-    if let Some(mtu) = &route.mtu {
-        profile.add(section, format!("route{number}_options"), format!("mtu={}", python_str(mtu)));
+    let is_ipv4 = section == "ipv4";
+    let named = [
+        ("table", route.table.as_ref().and_then(table_number)),
+        ("type", route.kind.clone()),
+        // IPv6 has no scopes of routes.
+        (
+            "scope",
+            route.scope.as_ref().filter(|_| is_ipv4).map(|s| if s == "host" { "254" } else { "253" }.into()),
+        ),
+        ("src", route.from.clone()),
+        ("onlink", route.on_link.then(|| "true".to_string())),
+    ];
+    let attributes = ROUTE_ATTRIBUTES.iter().map(|a| (a.ip, route.attributes.get(a.netplan).map(python_str)));
+    let options =
+        named.into_iter().chain(attributes).filter_map(|(key, value)| Some(format!("{key}={}", value?)));
+    let options = options.collect::<Vec<_>>().join(",");
+    if !options.is_empty() {
+        profile.add(section, format!("route{number}_options"), options);
     }
 }
 
@@ -160,7 +244,7 @@ fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendere
         if of_family.is_empty() {
             continue;
         }
-        if takes(profile, section) {
+        if takes(profile, section) || !profile.has(section) {
             profile.set(section, "dns", list(&of_family));
         } else if !link.subnets.is_empty() && link.dns.is_some() {
             rendered.warn(format!(

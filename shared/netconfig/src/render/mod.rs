@@ -20,7 +20,7 @@ mod udev;
 mod unsupported;
 mod values;
 
-use config::Node;
+use config::{Findings, Node};
 use system::System;
 
 pub(crate) use netplan_generate::PATH as NETPLAN_PATH;
@@ -28,6 +28,7 @@ pub use output::{File, RenderResult, Rendered};
 pub use renderer::Renderer;
 pub use target::Target;
 
+use crate::model::Link;
 use crate::parse::{self, Facts, Parsed, sanitize};
 
 /// All renderers, in the order in which they are tried if the configuration lists none.
@@ -124,12 +125,22 @@ pub fn render_parsed(
         return Ok(Rendered { findings, ..passthrough(&sanitized.config, target)? });
     }
     let parsed = parsed.map_err(String::clone)?;
-    let mut rendered = (renderer.render)(&parsed.model, target)?;
+    let mut model = renderer.model(&parsed.model);
     let mut findings = parsed.findings.clone();
-    findings.extend(std::mem::take(&mut rendered.findings));
-    rendered.findings = findings;
+    let mut other = Findings::default();
     if let Some(unsupported) = (renderer.unsupported)(target) {
-        rendered.unsupported = unsupported::find(&parsed.model, config, renderer.name, unsupported);
+        let [essential, further] = unsupported::find(&parsed.model, config, renderer.name, unsupported);
+        findings.extend(essential);
+        other = further;
+        let routes =
+            |link: &Link| link.subnets.iter().flat_map(|s| &s.routes).all(|r| unsupported.has_route(r));
+        if !model.links.iter().all(routes) {
+            for link in &mut model.to_mut().links {
+                link.subnets.iter_mut().for_each(|s| s.routes.retain(|route| unsupported.has_route(route)));
+            }
+        }
     }
-    Ok(rendered)
+    let mut rendered = (renderer.render)(&model, target)?;
+    findings.extend(std::mem::take(&mut rendered.findings));
+    Ok(Rendered { findings, unsupported: other, ..rendered })
 }

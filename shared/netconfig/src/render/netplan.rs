@@ -17,10 +17,7 @@ use super::netplan_generate::{PATH, post_write};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
-use super::unsupported::{
-    Unsupported, has_dns_outside_subnets, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric,
-    subnet,
-};
+use super::unsupported::{Unsupported, has_dns_outside_subnets, has_other_mtu_in_ipv4_subnet, link, subnet};
 use super::values::bond_mode;
 
 /// The row of [`super::RENDERERS`].
@@ -33,6 +30,7 @@ pub const RENDERER: Renderer = Renderer {
     post_write: Some(post_write),
     activator: Some(Activator { class: "NetplanActivator", bring_up }),
     keeps_imds_lock: true,
+    has_patterns: true,
     unsupported: |_| Some(&UNSUPPORTED),
 };
 
@@ -43,9 +41,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
         link::OPTIONAL,
         link::DRIVER,
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
-        link::ROUTING_POLICY,
-        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
-        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
         link::NAMESERVERS.when(has_dns_outside_subnets),
     ],
     subnet: &[
@@ -55,9 +50,10 @@ const UNSUPPORTED: Unsupported = Unsupported {
         subnet::SCOPE,
         subnet::DNS.when(|s| s.address.is_none()),
         subnet::ROUTES.when(|s| !s.method.is_static()),
-        subnet::ROUTE_TABLE,
-        subnet::ROUTE_MTU,
     ],
+    route: &[],
+    has_setting: |_, _| true,
+    has_override: |_, _, _| true,
     has_bond_option: |name| {
         let bare = bond_option_name(name).unwrap_or_else(|| name.replace('_', "-"));
         BOND_OPTIONS.iter().any(|option| option.ifupdown == bare)
@@ -314,6 +310,13 @@ fn route_entry(route: &Route, subnet: &Subnet) -> Node {
     let mut entry = Map::from([("to", format!("{}/{}", route.network, route.prefix).into())]);
     entry.insert_some("via", route.gateway.as_deref());
     entry.insert_some("metric", route.metric.map(Node::from).or_else(|| subnet.metric.clone()));
+    entry.insert_some("table", route.table.clone());
+    entry.insert_some("from", route.from.as_deref());
+    entry.insert_some("scope", route.scope.as_deref());
+    entry.insert_some("on-link", route.on_link.then_some(true));
+    for (key, value) in route.attributes.iter() {
+        entry.insert(key.clone(), value.clone());
+    }
     Node::from(entry)
 }
 

@@ -8,7 +8,9 @@ use system::System;
 
 use crate::address::{is_in_subnet, is_ipv6, parse_prefix};
 use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
-use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, Override, Unit};
+use crate::parse::{
+    BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, Override, ROUTE_ATTRIBUTES, SETTINGS, Unit, is_on,
+};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};
@@ -28,17 +30,12 @@ pub const RENDERER: Renderer = Renderer {
     post_write: None,
     activator: Some(Activator { class: "NetworkdActivator", bring_up }),
     keeps_imds_lock: true,
+    has_patterns: true,
     unsupported: |_| Some(&UNSUPPORTED),
 };
 
 const UNSUPPORTED: Unsupported = Unsupported {
-    link: &[
-        link::WAKE_ON_LAN,
-        link::KEEP_CONFIGURATION,
-        // Upstream reads overrides in `ethernets` only.
-        link::DHCP4_OVERRIDES.when(|l| l.kind != LinkKind::Physical),
-        link::DHCP6_OVERRIDES.when(|l| l.kind != LinkKind::Physical),
-    ],
+    link: &[link::WAKE_ON_LAN],
     subnet: &[
         subnet::CONTROL,
         subnet::BROADCAST,
@@ -46,10 +43,10 @@ const UNSUPPORTED: Unsupported = Unsupported {
         subnet::SCOPE,
         subnet::METRIC.when(|s| s.method == Method::Dhcp),
         subnet::GATEWAY.when(|s| s.address.is_none()),
-        subnet::MTU,
-        subnet::DNS.when(|s| s.address.is_none()),
-        subnet::ROUTE_MTU,
     ],
+    route: &[],
+    has_setting: |setting, value| setting.networkd.as_ref().is_some_and(|place| place.word(value).is_some()),
+    has_override: |known, _, inet6| !inet6 || known.networkd6.is_some(),
     has_bond_option: |name| {
         let bare = name.strip_prefix("bond-");
         BOND_OPTIONS.iter().any(|option| Some(option.ifupdown) == bare && option.networkd.is_some())
@@ -120,15 +117,42 @@ impl Topology<'_> {
 
 fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sections, String> {
     let mut unit = Sections::default();
-    unit.add("Match", "Name", &link.name);
+    if link.match_names.is_empty() {
+        unit.add("Match", "Name", &link.name);
+    } else {
+        unit.add("Match", "Name", link.match_names.join(" "));
+        // Devices on top of the NIC, which may have its address and a name of the same pattern.
+        unit.add("Match", "Type", "!loopback bridge bond vlan");
+    }
     if !link.drivers.is_empty() {
         unit.add("Match", "Driver", link.drivers.join(" "));
     }
-    if let Some(mac) = &link.mac {
-        unit.add(if link.kind == LinkKind::Physical { "Match" } else { "Link" }, "MACAddress", mac);
+    match (&link.mac, &link.set_mac) {
+        (Some(mac), _) if link.kind != LinkKind::Physical => unit.add("Link", "MACAddress", mac),
+        (Some(mac), None) => unit.add("Match", "MACAddress", mac),
+        // It has the other address after the first time.
+        (Some(mac), Some(_)) => unit.add("Match", "PermanentMACAddress", mac),
+        (None, _) => {}
     }
-    if let Some(mtu) = link.mtu.as_ref().filter(|n| !n.is_falsy()) {
+    if let Some(mac) = &link.set_mac {
+        unit.add("Link", "MACAddress", mac);
+    }
+    let of_subnet =
+        |inet6| link.subnets.iter().filter(move |s| s.is_ipv6() == inet6).find_map(|s| s.mtu.as_ref());
+    if let Some(mtu) = link.mtu.as_ref().or_else(|| of_subnet(false)).filter(|n| !n.is_falsy()) {
         unit.add("Link", "MTUBytes", python_str(mtu));
+    }
+    if let Some(mtu) = of_subnet(true) {
+        unit.add("Network", "IPv6MTUBytes", python_str(mtu));
+    }
+    for setting in SETTINGS {
+        let value = link.settings.get(setting.netplan).zip(setting.networkd.as_ref());
+        if let Some((place, word)) = value.and_then(|(value, place)| Some((place, place.word(value)?))) {
+            unit.add(place.section, place.key, word);
+        }
+    }
+    if link.keep_configuration.as_ref().is_some_and(is_on) {
+        unit.add("Network", "KeepConfiguration", "yes");
     }
     if link.optional == Some(true) {
         unit.add("Link", "RequiredForOnline", "no");
@@ -159,7 +183,7 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
         }
     }
     let own = link.dns.as_ref().or((model.version == 1).then_some(&model.dns));
-    for dns in own.into_iter().chain(link.subnets.iter().filter(|s| s.address.is_some()).map(|s| &s.dns)) {
+    for dns in own.into_iter().chain(link.subnets.iter().map(|s| &s.dns)) {
         if !dns.servers.is_empty() {
             unit.add("Network", "DNS", dns.servers.join(" "));
         }
@@ -168,11 +192,8 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
         }
     }
     addresses_and_routes(&mut unit, link, model);
-    // Upstream reads both in `ethernets` only.
-    if link.kind == LinkKind::Physical {
-        dhcp_settings(&mut unit, "DHCPv4", &link.dhcp4, dhcp4, OVERRIDES)?;
-        dhcp_settings(&mut unit, "DHCPv6", &link.dhcp6, dhcp6, &OVERRIDES[..4])?;
-    }
+    dhcp_settings(&mut unit, "DHCPv4", &link.dhcp4, dhcp4, |key| Some(("DHCPv4", key.networkd)))?;
+    dhcp_settings(&mut unit, "DHCPv6", &link.dhcp6, dhcp6, |key| key.networkd6)?;
     for rule in &link.rules {
         let lines = rule.entries();
         let lines = lines.map(|(key, value)| (policy_rule_key(&python_str(key)), python_str(value)));
@@ -252,8 +273,14 @@ fn route_lines(route: &Route) -> Vec<(String, String)> {
         ("Gateway", route.gateway.clone()),
         ("Metric", route.metric.map(|metric| metric.to_string())),
         ("Table", route.table.as_ref().map(python_str)),
+        ("Type", route.kind.clone()),
+        ("Scope", route.scope.clone()),
+        ("PreferredSource", route.from.clone()),
+        ("GatewayOnLink", route.on_link.then(|| "yes".to_string())),
     ];
-    values.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
+    let attributes =
+        ROUTE_ATTRIBUTES.iter().map(|a| (a.networkd, route.attributes.get(a.netplan).map(python_str)));
+    values.into_iter().chain(attributes).filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
 }
 
 /// Adds the settings of DHCP for one family: the overrides if it is enabled, and VMware's domain key in any case, because
@@ -263,14 +290,14 @@ fn dhcp_settings(
     section: &'static str,
     dhcp: &Dhcp,
     is_enabled: bool,
-    keys: &[Override],
+    place: impl Fn(&Override) -> Option<(&'static str, &'static str)>,
 ) -> Result<(), String> {
-    for key in keys.iter().filter(|_| is_enabled) {
-        if let Some(value) = dhcp.overrides.get(key.netplan) {
+    for key in OVERRIDES.iter().filter(|_| is_enabled) {
+        if let Some(((section, name), value)) = place(key).zip(dhcp.overrides.get(key.netplan)) {
             let text = python_str(value);
             // networkd accepts this word in lower case only.
             let is_route = key.netplan == "use-domains" && text.trim().eq_ignore_ascii_case("route");
-            unit.add(section, key.networkd, if is_route { "route" } else { &text });
+            unit.add(section, name, if is_route { "route" } else { &text });
         }
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };

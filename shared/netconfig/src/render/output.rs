@@ -42,9 +42,10 @@ impl File {
 pub struct Rendered {
     /// The files, in the order in which they are written.
     pub files: Vec<File>,
-    /// Invalid or unknown parts of the configuration, with their positions.
+    /// Invalid or unknown parts of the configuration, and keys that the renderer's format cannot express and that change what
+    /// is reachable, with their positions.
     pub findings: Findings,
-    /// Valid keys that the renderer's format cannot express, with their positions.
+    /// Other keys that the renderer's format cannot express, with their positions.
     pub unsupported: Findings,
 }
 

@@ -1,5 +1,7 @@
 //! The columns of [`super::RENDERERS`].
 
+use std::borrow::Cow;
+
 use config::{Node, Value};
 use system::System;
 
@@ -29,11 +31,18 @@ pub struct Renderer {
     pub activator: Option<Activator>,
     /// Whether drop-ins of its files keep the routes and rules by which systemd-imds restricts access to the metadata service.
     pub keeps_imds_lock: bool,
+    /// Whether the files may name NICs by patterns; otherwise a link is rendered for each NIC that fits.
+    pub has_patterns: bool,
     /// Returns what the format cannot express on this target; `None` if the renderer does not support the target.
     pub unsupported: fn(&Target) -> Option<&'static Unsupported>,
 }
 
 impl Renderer {
+    /// Returns the model as this renderer takes it.
+    pub fn model<'a>(&self, model: &'a Model) -> Cow<'a, Model> {
+        if self.has_patterns { Cow::Borrowed(model) } else { model.resolved() }
+    }
+
     /// Returns whether the renderer writes configurations of version 2 without parsing them, as netplan's does.
     pub fn has_passthrough(&self) -> bool {
         self.passthrough.is_some()

@@ -11,9 +11,7 @@ use super::ifcfg_file::{HEADER, Ifcfg, has_ifcfg_plugin};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::{SYSCONFIG_NETWORK, Target};
-use super::unsupported::{
-    Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
-};
+use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
 use super::values::{python_str, yes_no};
 use super::{has_program, ifcfg, resolv_conf, udev};
 
@@ -27,6 +25,7 @@ pub const RENDERER: Renderer = Renderer {
     post_write: None,
     activator: None,
     keeps_imds_lock: false,
+    has_patterns: false,
     unsupported: |target| target.files.ifcfg.map(unsupported),
 };
 
@@ -37,17 +36,18 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
         link::MAC.when(|l| l.kind == LinkKind::Vlan),
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
         link::ROUTING_POLICY,
-        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
-        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
+        link::SET_MAC,
     ],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::BROADCAST,
         subnet::POINTOPOINT,
         subnet::SCOPE,
-        subnet::ROUTE_TABLE,
-        subnet::ROUTE_MTU,
+        subnet::ROUTE_ATTRIBUTES,
     ],
+    route: &[route::TABLE, route::TYPE, route::SCOPE, route::FROM],
+    has_setting: |_, _| false,
+    has_override: |known, _, _| known.netplan == "route-metric",
     has_bond_option: ifcfg::has_bond_option,
     has_bridge_option,
     global_routes: true,
@@ -62,8 +62,7 @@ const UNSUPPORTED_SUSE: Unsupported = Unsupported {
         link::MAC.when(|l| l.kind == LinkKind::Vlan),
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
         link::ROUTING_POLICY,
-        link::DHCP4_OVERRIDES,
-        link::DHCP6_OVERRIDES,
+        link::SET_MAC,
     ],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
@@ -74,9 +73,9 @@ const UNSUPPORTED_SUSE: Unsupported = Unsupported {
         subnet::GATEWAY,
         subnet::MTU.when(|s| s.is_ipv6()),
         subnet::ROUTES,
-        subnet::ROUTE_TABLE,
-        subnet::ROUTE_MTU,
+        subnet::ROUTE_ATTRIBUTES,
     ],
+    has_override: |_, _, _| false,
     ..UNSUPPORTED_RED_HAT
 };
 

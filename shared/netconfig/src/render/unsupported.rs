@@ -4,8 +4,8 @@
 use config::{Findings, Node, Position, shown_name};
 
 use crate::address::is_ipv6;
-use crate::model::{Dhcp, Dns, Link, LinkKind, Model, Subnet};
-use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
+use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
+use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, Override, SETTINGS, Setting};
 
 use super::positions::Positions;
 
@@ -15,6 +15,12 @@ pub struct Unsupported {
     pub link: &'static [Key<Link>],
     /// Keys of subnets, in the order in which they are reported; see [`subnet`].
     pub subnet: &'static [Key<Subnet>],
+    /// Keys of routes; see [`route`]. A route that has one would become another route, so that it is left out.
+    pub route: &'static [Key<Route>],
+    /// Returns whether the format has a value of one of [`SETTINGS`].
+    pub has_setting: fn(&Setting, &Node) -> bool,
+    /// Returns whether the format has one of [`OVERRIDES`] with this value, for IPv6 or for IPv4.
+    pub has_override: fn(&Override, &Node, bool) -> bool,
     /// Returns whether the format has a bond's option, by the name that the configuration uses.
     pub has_bond_option: fn(&str) -> bool,
     /// Returns whether the format has a bridge's option, by the name that the configuration uses.
@@ -25,23 +31,30 @@ pub struct Unsupported {
     pub global_ipv6_dns: bool,
 }
 
-/// A key of a link or of a subnet that a format cannot express if it is set and a condition holds.
+/// A key of a link, a subnet or a route that a format cannot express if it is set and a condition holds.
 pub struct Key<T> {
     /// The path in version 1 and in version 2; empty in a version that does not have the key.
     v1: &'static str,
     v2: &'static str,
     is_set: fn(&T) -> bool,
     condition: fn(&T) -> bool,
+    /// Whether it changes what is reachable: addresses, routes, name resolution.
+    is_essential: bool,
 }
 
 impl<T> Key<T> {
     const fn new(v1: &'static str, v2: &'static str, is_set: fn(&T) -> bool) -> Key<T> {
-        Key { v1, v2, is_set, condition: |_| true }
+        Key { v1, v2, is_set, condition: |_| true, is_essential: false }
+    }
+
+    const fn essential(v1: &'static str, v2: &'static str, is_set: fn(&T) -> bool) -> Key<T> {
+        Key { is_essential: true, ..Key::new(v1, v2, is_set) }
     }
 
     /// Restricts the row: the format cannot express the key only where the condition holds.
     pub const fn when(self, condition: fn(&T) -> bool) -> Key<T> {
-        Key { v1: self.v1, v2: self.v2, is_set: self.is_set, condition }
+        let Key { v1, v2, is_set, is_essential, .. } = self;
+        Key { v1, v2, is_set, condition, is_essential }
     }
 
     fn name(&self, version: u8) -> &'static str {
@@ -55,24 +68,21 @@ impl<T> Key<T> {
 
 /// The keys of links that some format cannot express.
 pub mod link {
-    use super::{Key, has_overrides};
-    use crate::model::{Link, Method};
+    use super::Key;
+    use crate::model::Link;
 
     pub const WAKE_ON_LAN: Key<Link> = Key::new("wakeonlan", "wakeonlan", |l| l.wakeonlan == Some(true));
-    pub const ACCEPT_RA: Key<Link> = Key::new("accept-ra", "accept-ra", |l| l.accept_ra.is_some());
+    pub const ACCEPT_RA: Key<Link> = Key::essential("accept-ra", "accept-ra", |l| l.accept_ra.is_some());
     pub const OPTIONAL: Key<Link> = Key::new("optional", "optional", |l| l.optional == Some(true));
     pub const KEEP_CONFIGURATION: Key<Link> = Key::new("keep_configuration", "critical", |l| {
         l.keep_configuration.as_ref().is_some_and(|k| !k.is_falsy())
     });
     pub const DRIVER: Key<Link> = Key::new("params.driver", "match.driver", |l| !l.drivers.is_empty());
     pub const MAC: Key<Link> = Key::new("mac_address", "macaddress", |l| l.mac.is_some());
+    pub const SET_MAC: Key<Link> = Key::new("", "macaddress", |l| l.set_mac.is_some());
     pub const MTU: Key<Link> = Key::new("mtu", "mtu", |l| l.mtu.is_some());
-    pub const ROUTING_POLICY: Key<Link> = Key::new("", "routing-policy", |l| !l.rules.is_empty());
-    pub const DHCP4_OVERRIDES: Key<Link> =
-        Key::new("", "dhcp4-overrides", |l| has_overrides(l, Method::Dhcp4, &l.dhcp4));
-    pub const DHCP6_OVERRIDES: Key<Link> =
-        Key::new("", "dhcp6-overrides", |l| has_overrides(l, Method::Dhcp6, &l.dhcp6));
-    pub const NAMESERVERS: Key<Link> = Key::new("", "nameservers", |l| l.dns.is_some());
+    pub const ROUTING_POLICY: Key<Link> = Key::essential("", "routing-policy", |l| !l.rules.is_empty());
+    pub const NAMESERVERS: Key<Link> = Key::essential("", "nameservers", |l| l.dns.is_some());
 }
 
 /// The keys of subnets that some format cannot express.
@@ -80,33 +90,39 @@ pub mod subnet {
     use super::Key;
     use crate::model::Subnet;
 
+    // Not essential: the initramfs has brought up the NICs for which it leaves this.
     pub const CONTROL: Key<Subnet> =
         Key::new("control", "", |s| matches!(s.control.as_deref(), Some("manual" | "hotplug")));
     pub const BROADCAST: Key<Subnet> = Key::new("broadcast", "", |s| s.broadcast.is_some());
-    pub const POINTOPOINT: Key<Subnet> = Key::new("pointopoint", "", |s| s.pointopoint.is_some());
+    pub const POINTOPOINT: Key<Subnet> = Key::essential("pointopoint", "", |s| s.pointopoint.is_some());
     pub const SCOPE: Key<Subnet> = Key::new("scope", "", |s| s.scope.is_some());
     pub const METRIC: Key<Subnet> = Key::new("metric", "route-metric", |s| s.metric.is_some());
-    pub const GATEWAY: Key<Subnet> = Key::new("gateway", "gateway", |s| s.gateway.is_some());
+    pub const GATEWAY: Key<Subnet> = Key::essential("gateway", "gateway", |s| s.gateway.is_some());
     pub const MTU: Key<Subnet> = Key::new("mtu", "", |s| s.mtu.is_some());
-    pub const DNS: Key<Subnet> = Key::new("dns_nameservers", "", |s| !s.dns.is_empty());
-    pub const ROUTES: Key<Subnet> = Key::new("routes", "routes", |s| !s.routes.is_empty());
-    pub const ROUTE_TABLE: Key<Subnet> =
-        Key::new("routes.table", "routes.table", |s| s.routes.iter().any(|r| r.table.is_some()));
-    pub const ROUTE_MTU: Key<Subnet> =
-        Key::new("routes.mtu", "routes.mtu", |s| s.routes.iter().any(|r| r.mtu.is_some()));
+    pub const DNS: Key<Subnet> = Key::essential("dns_nameservers", "", |s| !s.dns.is_empty());
+    pub const ROUTES: Key<Subnet> = Key::essential("routes", "routes", |s| !s.routes.is_empty());
+    pub const ROUTE_ATTRIBUTES: Key<Subnet> =
+        Key::new("routes.mtu", "routes.mtu", |s| s.routes.iter().any(|r| !r.attributes.is_empty()));
 }
 
-/// Keys of version 2's routes that no renderer but netplan's passthrough reads.
-const UNREAD_ROUTE_KEYS: [&str; 5] = ["on-link", "scope", "type", "from", "advertised-mss"];
+/// The keys of routes without which a route would be another one.
+pub mod route {
+    use super::Key;
+    use crate::model::Route;
 
-/// Returns whether the link uses DHCP of this family with overrides.
-fn has_overrides(link: &Link, method: crate::model::Method, dhcp: &Dhcp) -> bool {
-    link.subnets.iter().any(|s| s.method == method) && dhcp.overrides.iter().next().is_some()
+    pub const TABLE: Key<Route> = Key::essential("table", "table", |r| r.table.is_some());
+    pub const TYPE: Key<Route> = Key::essential("", "type", |r| r.kind.is_some());
+    pub const SCOPE: Key<Route> = Key::essential("scope", "scope", |r| r.scope.is_some());
+    pub const FROM: Key<Route> = Key::essential("from", "from", |r| r.from.is_some());
+    pub const ON_LINK: Key<Route> = Key::essential("on-link", "on-link", |r| r.on_link);
+    pub const NO_GATEWAY: Key<Route> = Key::essential("gateway", "via", |r| r.gateway.is_none());
 }
 
-/// Returns whether DHCP's overrides set more than the routes' metric.
-pub fn overrides_more_than_metric(dhcp: &Dhcp) -> bool {
-    !dhcp.overrides.iter().all(|(key, _)| key.as_str() == Some("route-metric"))
+impl Unsupported {
+    /// Returns whether the format can express a route.
+    pub fn has_route(&self, route: &Route) -> bool {
+        !self.route.iter().any(|key| key.is_unsupported(route))
+    }
 }
 
 /// Returns whether a link has name servers or search domains that no static subnet of it repeats.
@@ -134,27 +150,55 @@ pub fn has_other_mtu(link: &Link, subnet: &Subnet) -> bool {
     }
 }
 
-/// Returns the keys of a configuration that a renderer's format cannot express, each key of a link once.
-pub fn find(model: &Model, config: &Node, renderer: &str, unsupported: &Unsupported) -> Findings {
+/// Returns the keys of a configuration that a renderer's format cannot express, each key of a link once: those that change
+/// what is reachable, and the others.
+pub fn find(model: &Model, config: &Node, renderer: &str, unsupported: &Unsupported) -> [Findings; 2] {
     let positions = Positions::new(model.version, config);
-    let mut reporter =
-        Reporter { version: model.version, positions, findings: Findings::default(), renderer };
+    let mut reporter = Reporter {
+        version: model.version,
+        positions,
+        essential: Findings::default(),
+        other: Findings::default(),
+        renderer,
+    };
     for link in &model.links {
         for key in unsupported.link.iter().filter(|key| key.is_unsupported(link)) {
             let name = key.name(model.version);
             // Version 1 has name servers of a link in an entry of their own.
-            reporter.report(link, if name.is_empty() { "address" } else { name });
+            reporter.report(link, if name.is_empty() { "address" } else { name }, key.is_essential);
+        }
+        for (name, dhcp, method) in
+            [("dhcp4-overrides", &link.dhcp4, Method::Dhcp4), ("dhcp6-overrides", &link.dhcp6, Method::Dhcp6)]
+        {
+            let (inet6, is_used) = (method == Method::Dhcp6, link.subnets.iter().any(|s| s.method == method));
+            for known in OVERRIDES.iter().filter(|_| is_used) {
+                let value = dhcp.overrides.get(known.netplan);
+                if value.is_some_and(|value| !(unsupported.has_override)(known, value, inet6)) {
+                    reporter.report(link, &format!("{name}.{}", known.netplan), known.is_essential);
+                }
+            }
+        }
+        for known in SETTINGS {
+            let value = link.settings.get(known.netplan);
+            if value.is_some_and(|value| !(unsupported.has_setting)(known, value)) {
+                reporter.report(link, known.netplan, known.is_essential);
+            }
         }
         for key in unsupported.subnet {
             let name = key.name(model.version);
             if !name.is_empty() && link.subnets.iter().any(|s| key.is_unsupported(s)) {
-                reporter.report_subnet_key(link, name);
+                reporter.report_subnet_key(link, name, key.is_essential);
+            }
+        }
+        for key in unsupported.route {
+            if link.subnets.iter().flat_map(|s| &s.routes).any(|route| key.is_unsupported(route)) {
+                let name = format!("routes.{}", key.name(model.version));
+                reporter.report_subnet_key(link, &name, key.is_essential);
             }
         }
         for option in unsupported_options(link, unsupported) {
             reporter.report_option(link, option);
         }
-        reporter.report_unread_keys(link);
     }
     if unsupported.global_routes && !model.routes.is_empty() {
         reporter.report_global("route", "global routes");
@@ -162,7 +206,7 @@ pub fn find(model: &Model, config: &Node, renderer: &str, unsupported: &Unsuppor
     if unsupported.global_ipv6_dns && model.dns.servers.iter().any(|s| is_ipv6(s)) {
         reporter.report_global("nameserver", "global IPv6 name servers");
     }
-    reporter.findings
+    [reporter.essential, reporter.other]
 }
 
 /// Returns the options of a bond or bridge that the format does not have, by the names in the configuration.
@@ -177,67 +221,54 @@ fn unsupported_options<'a>(link: &'a Link, unsupported: &Unsupported) -> impl It
 struct Reporter<'a> {
     version: u8,
     positions: Positions<'a>,
-    findings: Findings,
+    /// Findings on what changes what is reachable, and on the rest.
+    essential: Findings,
+    other: Findings,
     renderer: &'a str,
 }
 
 impl Reporter<'_> {
-    fn add(&mut self, at: &Position, key: String) {
+    fn add(&mut self, at: &Position, key: String, is_essential: bool) {
         let message = format!("not supported by the {} renderer; ignored", self.renderer);
-        self.findings.unknown(at, key, message);
+        let findings = if is_essential { &mut self.essential } else { &mut self.other };
+        findings.unknown(at, key, message);
     }
 
-    fn report(&mut self, link: &Link, key: &str) {
+    fn report(&mut self, link: &Link, key: &str, is_essential: bool) {
         let words: Vec<&str> = key.split('.').collect();
         let at = self.positions.find(&link.id, &words);
-        self.add(&at, format!("{}.{key}", shown_name(&link.id)));
+        self.add(&at, format!("{}.{key}", shown_name(&link.id)), is_essential);
     }
 
-    fn report_subnet_key(&mut self, link: &Link, key: &str) {
+    fn report_subnet_key(&mut self, link: &Link, key: &str, is_essential: bool) {
         match (self.version, key) {
-            (1, _) => self.report(link, &format!("subnets.{key}")),
+            (1, _) => self.report(link, &format!("subnets.{key}"), is_essential),
             (_, "gateway") => {
                 for (key, ipv6) in [("gateway4", false), ("gateway6", true)] {
                     let is_family = |s: &Subnet| s.gateway.as_deref().is_some_and(|g| is_ipv6(g) == ipv6);
                     if link.subnets.iter().any(is_family) {
-                        self.report(link, key);
+                        self.report(link, key, is_essential);
                     }
                 }
             }
             // Reported with the overrides.
             (_, "route-metric") => {}
-            _ => self.report(link, key),
+            _ => self.report(link, key, is_essential),
         }
     }
 
     fn report_option(&mut self, link: &Link, option: &str) {
         if self.version == 1 {
-            return self.report(link, &format!("params.{option}"));
+            return self.report(link, &format!("params.{option}"), false);
         }
         let bare = option.trim_start_matches("bond-");
         let bond = BOND_OPTIONS.iter().find(|k| k.ifupdown == bare).map(|k| k.netplan);
         let name = bond.or_else(|| BRIDGE_OPTIONS.iter().find(|k| k.ifupdown == option).map(|k| k.netplan));
-        self.report(link, &format!("parameters.{}", name.unwrap_or(option)));
-    }
-
-    /// Reports the keys of a version 2 device that only netplan reads.
-    fn report_unread_keys(&mut self, link: &Link) {
-        let Some(device) = self.positions.devices.get(link.id.as_str()).copied() else { return };
-        if let Some(name) = device.at_path(&["match", "name"]) {
-            let at = name.at.clone();
-            self.add(&at, format!("{}.match.name", shown_name(&link.id)));
-        }
-        let routes = device.get("routes").and_then(Node::as_seq).unwrap_or_default();
-        for key in UNREAD_ROUTE_KEYS {
-            if let Some(value) = routes.iter().find_map(|r| r.get(key)) {
-                let at = value.at.clone();
-                self.add(&at, format!("{}.routes.{key}", shown_name(&link.id)));
-            }
-        }
+        self.report(link, &format!("parameters.{}", name.unwrap_or(option)), false);
     }
 
     fn report_global(&mut self, kind: &str, what: &str) {
         let at = self.positions.entries.get(kind).cloned().unwrap_or_default();
-        self.add(&at, what.to_string());
+        self.add(&at, what.to_string(), true);
     }
 }
