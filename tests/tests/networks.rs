@@ -275,10 +275,9 @@ fn wrong(facts: &[&str], boot: &Facts) -> Vec<String> {
 
 fn boots(service: &str, package: &str) {
     let services = ["ifupdown", "netplan.io", "network-manager"];
-    let machine = Machine::with(
-        &format!("networks-{service}"),
-        &["ifupdown", "netplan.io", "network-manager", "systemd-resolved"],
-    );
+    // ifupdown's helpers: a DHCP client, and bridges.
+    let packages = [&services[..], &["isc-dhcp-client", "bridge-utils", "systemd-resolved"]].concat();
+    let machine = Machine::with(&format!("networks-{service}"), &packages);
     let others = services.into_iter().filter(|p| *p != package);
     machine.run(&[&["dpkg", "--purge"], &others.collect::<Vec<_>>()[..]].concat());
     if !["networkd", "netplan"].contains(&service) {

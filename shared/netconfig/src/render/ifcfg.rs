@@ -41,17 +41,22 @@ pub fn has_bond_option(name: &str) -> bool {
     }
 }
 
-/// Returns `mode=802.3ad miimon=100`. An option has the prefix `bond-` with hyphens or `bond_` with underscores.
-pub fn bonding_options(link: &Link) -> String {
+/// Returns `mode=802.3ad miimon=100`. An option has the prefix `bond-` with hyphens or `bond_` with underscores. wicked rejects a
+/// bond that monitors its members in no way.
+pub fn bonding_options(link: &Link, dialect: IfcfgDialect) -> String {
     let mut words = Vec::new();
     for name in BOND_OPTIONS {
         let hyphens = link.params.get(&format!("bond-{}", name.replace('_', "-")));
         let Some(value) = hyphens.or_else(|| link.params.get(&format!("bond_{name}"))) else { continue };
         let text = match &value.value {
-            Value::Seq(items) => items.iter().map(python_str).collect::<Vec<_>>().join(" "),
+            Value::Seq(items) => items.iter().map(python_str).collect::<Vec<_>>().join(","),
             _ => python_str(value),
         };
         words.push(format!("{name}={text}"));
+    }
+    let monitors = |word: &String| word.starts_with("miimon=") || word.starts_with("arp_interval=");
+    if dialect == IfcfgDialect::Suse && !words.iter().any(monitors) {
+        words.push("miimon=100".into());
     }
     words.join(" ")
 }

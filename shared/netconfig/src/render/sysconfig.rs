@@ -244,7 +244,8 @@ fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
     };
     for (key, mac) in [(identity, &link.mac), (own, &link.set_mac)] {
         if let Some(mac) = mac {
-            file.set(key, mac);
+            // wicked knows colons only.
+            file.set(key, if red_hat { mac.clone() } else { mac.replace('-', ":") });
         }
     }
     if let Some(mtu) = &link.mtu {
@@ -261,7 +262,7 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
     match link.kind {
         LinkKind::Bond if link.bond.is_none() => {
             file.set("BONDING_MASTER", "yes");
-            let options = ifcfg::bonding_options(link);
+            let options = ifcfg::bonding_options(link, dialect);
             if !options.is_empty() {
                 file.set(if red_hat { "BONDING_OPTS" } else { "BONDING_MODULE_OPTS" }, options);
             }
