@@ -185,7 +185,7 @@ pub struct Place {
 impl Place {
     /// Returns a value as it is written here; `None` if it cannot be expressed.
     pub fn word(&self, value: &Node) -> Option<String> {
-        let text = value.scalar_text()?;
+        let text = value.as_bool().map(|on| on.to_string()).or_else(|| value.scalar_text())?;
         match self.words {
             [] => Some(text),
             words => words.iter().find(|(from, _)| *from == text).map(|(_, to)| to.to_string()),
