@@ -88,7 +88,7 @@ fn json(part: &str) -> Vec<Value> {
     serde_json::from_str(part).unwrap_or_default()
 }
 
-/// The routes that somebody configured or a server gave, of every table.
+/// The routes of every table that were configured or that a server gave.
 fn routes(part: &str, default: &str) -> Vec<Fact> {
     let mut facts = Vec::new();
     for route in json(part) {

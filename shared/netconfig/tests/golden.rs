@@ -538,7 +538,7 @@ fn ifcfg_files_have_what_their_readers_have() {
         ("match: {name: 'e*'}, dhcp4: true", suse, "ifcfg-eth1", "BOOTPROTO=dhcp4\n"),
     ] {
         let input = format!("version: 2\nethernets: {{eth0: {{{device}}}}}\n");
-        let facts = Facts::from_pairs([("eth1", "52:54:00:00:00:07")].into_iter());
+        let facts = Facts::from_pairs([("eth1", "52:54:00:00:00:07")]);
         let found = convert("yaml", "x", &input, ("sysconfig", distro), &facts).unwrap();
         assert_eq!(
             (found.findings.iter().count(), found.unsupported.iter().count()),
