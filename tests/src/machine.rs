@@ -171,6 +171,8 @@ impl Machine {
     /// Sets additional words of the kernel command line for later boots.
     pub fn kernel_words(&self, words: &str) {
         write(&self.dir.join("words"), words);
+        // In a container they are the arguments of its systemd.
+        write(&self.dir.join("init"), words.replace(' ', "\n"));
     }
 
     /// Adds a drive controller without drives, whose driver is a kernel module.

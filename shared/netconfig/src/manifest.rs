@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use system::{Result, System, WriteOptions, debug};
 
 /// Files that renderers extend rather than replace, because other programs write them too.
-const SHARED_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/sysconfig/network"];
+const SHARED_FILES: [&str; 3] =
+    ["/etc/resolv.conf", "/etc/sysconfig/network", "/etc/sysconfig/network/config"];
 
 /// The version of the manifest's format. That of a later release is kept, with its fields.
 const VERSION: u64 = 1;

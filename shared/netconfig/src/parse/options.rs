@@ -219,6 +219,10 @@ pub struct Setting {
     pub network_manager: Option<Place>,
     /// The place in ifupdown's stanzas.
     pub eni: Option<Place>,
+    /// The place in the Red Hat family's ifcfg files, whose keys have no section.
+    pub red_hat: Option<Place>,
+    /// The place in wicked's ifcfg files, or [`SYSCTL`].
+    pub suse: Option<Place>,
     /// Whether it changes addresses, routes, name resolution or what is brought up.
     pub is_essential: bool,
 }
@@ -233,8 +237,18 @@ const fn place(section: &'static str, key: &'static str, words: Words) -> Option
 }
 
 const fn setting(netplan: &'static str, value_type: ValueType, networkd: Option<Place>) -> Setting {
-    let (network_manager, eni) = (None, None);
-    Setting { netplan, value_type, values: &[], networkd, network_manager, eni, is_essential: false }
+    let (network_manager, eni, red_hat, suse) = (None, None, None, None);
+    Setting {
+        netplan,
+        value_type,
+        values: &[],
+        networkd,
+        network_manager,
+        eni,
+        red_hat,
+        suse,
+        is_essential: false,
+    }
 }
 
 /// An offload of a NIC: its names in version 2, NetworkManager's `[ethtool]`, and the hook of the package ethtool.
@@ -253,6 +267,8 @@ pub const SETTINGS: &[Setting] = &[
         network_manager: place("connection", "autoconnect", &[("manual", "false"), ("off", "false")]),
         // The stanzas are not `auto`.
         eni: place("", "", AS_WRITTEN),
+        red_hat: place("", "ONBOOT", &[("manual", "no"), ("off", "no")]),
+        suse: place("", "STARTMODE", AS_WRITTEN),
         is_essential: true,
         ..setting(
             "activation-mode",
@@ -263,6 +279,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         values: &["mac", "duid"],
         network_manager: place("ipv4", "dhcp-client-id", AS_WRITTEN),
+        red_hat: place("", "DHCP_CLIENT_ID", AS_WRITTEN),
+        suse: place("", "DHCLIENT_CREATE_CID", &[("mac", "hwaddr"), ("duid", "rfc4361")]),
         ..setting("dhcp-identifier", ValueType::Name, place("DHCPv4", "ClientIdentifier", AS_WRITTEN))
     },
     setting("emit-lldp", ValueType::Flag, place("Network", "EmitLLDP", YES_NO)),
@@ -274,6 +292,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         values: &["eui64", "stable-privacy"],
         network_manager: place("ipv6", "addr-gen-mode", AS_WRITTEN),
+        red_hat: place("", "IPV6_ADDR_GEN_MODE", AS_WRITTEN),
+        suse: place(SYSCTL, "addr_gen_mode", &[("eui64", "0")]),
         is_essential: true,
         ..setting(
             "ipv6-address-generation",
@@ -283,17 +303,21 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         network_manager: place("ipv6", "token", AS_WRITTEN),
+        red_hat: place("", "IPV6_TOKEN", AS_WRITTEN),
         is_essential: true,
         ..setting("ipv6-address-token", ValueType::Name, place("IPv6AcceptRA", "Token", AS_WRITTEN))
     },
     Setting {
         network_manager: place("ipv6", "mtu", AS_WRITTEN),
         eni: place(SYSCTL, "mtu", AS_WRITTEN),
+        red_hat: place("", "IPV6_MTU", AS_WRITTEN),
         ..setting("ipv6-mtu", ValueType::Number, place("Network", "IPv6MTUBytes", AS_WRITTEN))
     },
     Setting {
         network_manager: place("ipv6", "ip6-privacy", &[("true", "2"), ("false", "0")]),
         eni: place(SYSCTL, "use_tempaddr", &[("true", "2"), ("false", "0")]),
+        red_hat: place("", "IPV6_PRIVACY", &[("true", "rfc3041"), ("false", "no")]),
+        suse: place(SYSCTL, "use_tempaddr", &[("true", "2"), ("false", "0")]),
         is_essential: true,
         ..setting("ipv6-privacy", ValueType::Flag, place("Network", "IPv6PrivacyExtensions", YES_NO))
     },
@@ -301,6 +325,8 @@ pub const SETTINGS: &[Setting] = &[
         // `[ipv4]` and `[ipv6]` have it as their method.
         network_manager: place("", "", AS_WRITTEN),
         eni: place(SYSCTL, "addr_gen_mode", &[("no", "1"), ("ipv6", "0")]),
+        red_hat: place("", "IPV6_DISABLED", &[("no", "yes"), ("ipv6", "no")]),
+        suse: place(SYSCTL, "disable_ipv6", &[("no", "1"), ("ipv6", "0")]),
         is_essential: true,
         ..setting("link-local", ValueType::Families, place("Network", "LinkLocalAddressing", AS_WRITTEN))
     },

@@ -19,6 +19,7 @@ mod target;
 mod udev;
 mod unsupported;
 mod values;
+mod wicked;
 
 use config::{Findings, Node, Position};
 use system::System;

@@ -1,19 +1,21 @@
 //! ifcfg files below /etc/sysconfig, as the families of Red Hat and SUSE read them: two [dialects](IfcfgDialect) of one format.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use distro::IfcfgDialect;
 use system::System;
 
-use crate::model::{Link, LinkKind, Model, Route};
+use crate::address::is_in_subnet;
+use crate::model::{Link, LinkKind, Model, Route, Subnet};
 
 use super::ifcfg_file::{HEADER, Ifcfg, has_ifcfg_plugin};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
-use super::target::{SYSCONFIG_NETWORK, Target};
+use super::target::{NETWORK_FUNCTIONS, SYSCONFIG_NETWORK, Target};
 use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
 use super::values::{python_str, yes_no};
-use super::{has_program, ifcfg, resolv_conf, udev};
+use super::{has_program, ifcfg, resolv_conf, udev, wicked};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -30,58 +32,45 @@ pub const RENDERER: Renderer = Renderer {
 };
 
 const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
-    link: &[
-        link::OPTIONAL,
-        link::KEEP_CONFIGURATION,
-        link::MAC.when(|l| l.kind == LinkKind::Vlan),
-        link::MTU.when(has_other_mtu_in_ipv4_subnet),
-        link::ROUTING_POLICY,
-        link::SET_MAC,
-    ],
+    link: &[link::OPTIONAL, link::KEEP_CONFIGURATION, link::MTU.when(has_other_mtu_in_ipv4_subnet)],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::BROADCAST,
         subnet::POINTOPOINT,
         subnet::SCOPE,
-        subnet::ROUTE_ATTRIBUTES,
+        subnet::ROUTE_MSS,
     ],
-    route: &[route::TABLE, route::TYPE, route::SCOPE, route::FROM],
-    has_setting: |_, _| false,
-    has_override: |known, _, _| known.netplan == "route-metric",
+    route: &[route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r))],
+    has_setting: |setting, value| ifcfg::has_setting(IfcfgDialect::RedHat, setting, value),
+    has_override: |known, value, inet6| ifcfg::has_override(IfcfgDialect::RedHat, known, value, inet6),
     has_bond_option: ifcfg::has_bond_option,
-    has_bridge_option,
-    global_routes: true,
+    has_bridge_option: |name| {
+        BRIDGE_OPTIONS.iter().any(|(known, [red_hat, _])| *known == name && !red_hat.is_empty())
+    },
+    global_routes: false,
     global_ipv6_dns: false,
 };
 
 const UNSUPPORTED_SUSE: Unsupported = Unsupported {
-    link: &[
-        link::ACCEPT_RA,
-        link::OPTIONAL,
-        link::KEEP_CONFIGURATION,
-        link::MAC.when(|l| l.kind == LinkKind::Vlan),
-        link::MTU.when(has_other_mtu_in_ipv4_subnet),
-        link::ROUTING_POLICY,
-        link::SET_MAC,
-    ],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
-        subnet::BROADCAST,
-        subnet::POINTOPOINT,
-        subnet::SCOPE,
-        subnet::METRIC,
-        subnet::GATEWAY,
         subnet::MTU.when(|s| s.is_ipv6()),
-        subnet::ROUTES,
-        subnet::ROUTE_ATTRIBUTES,
     ],
-    has_override: |_, _, _| false,
+    has_setting: |setting, value| ifcfg::has_setting(IfcfgDialect::Suse, setting, value),
+    has_override: |known, value, inet6| ifcfg::has_override(IfcfgDialect::Suse, known, value, inet6),
+    has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|(known, _)| *known == name),
     ..UNSUPPORTED_RED_HAT
 };
 
-fn has_bridge_option(name: &str) -> bool {
-    ["bridge_stp", "bridge_bridgeprio", "bridge_ageing"].contains(&name)
-}
+/// The options of bridges, with the keys of the Red Hat family and wicked's.
+const BRIDGE_OPTIONS: [(&str, [&str; 2]); 6] = [
+    ("bridge_ageing", ["AGEING", "BRIDGE_AGEINGTIME"]),
+    ("bridge_bridgeprio", ["PRIO", "BRIDGE_PRIORITY"]),
+    ("bridge_stp", ["STP", "BRIDGE_STP"]),
+    ("bridge_fd", ["", "BRIDGE_FORWARDDELAY"]),
+    ("bridge_hello", ["", "BRIDGE_HELLOTIME"]),
+    ("bridge_maxage", ["", "BRIDGE_MAXAGE"]),
+];
 
 const NM_DNS_CONF: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
 
@@ -97,10 +86,16 @@ fn available(sys: &System) -> bool {
     if target.files.ifcfg.is_none() {
         return false;
     }
-    let scripts = ["/etc/sysconfig/network-scripts/network-functions", "/etc/sysconfig/config"];
-    let has_scripts =
-        has_program(sys, "ifup") && has_program(sys, "ifdown") && scripts.iter().any(|p| sys.is_file(p));
-    has_scripts || has_ifcfg_plugin(sys)
+    let has_programs = has_program(sys, "ifup") && has_program(sys, "ifdown");
+    let scripts = [NETWORK_FUNCTIONS, "/etc/sysconfig/config"];
+    // SUSE's systems have both services; this link selects one of them.
+    let uses_wicked = || {
+        let service = sys.read_link("/etc/systemd/system/network.service").unwrap_or_default();
+        sys.is_file(wicked::NETCONFIG) && !service.ends_with("/NetworkManager.service")
+    };
+    let is_suse = target.files.ifcfg == Some(IfcfgDialect::Suse);
+    let has_scripts = scripts.iter().any(|path| sys.is_file(path)) || is_suse && uses_wicked();
+    has_programs && has_scripts || has_ifcfg_plugin(sys)
 }
 
 fn render(model: &Model, target: &Target) -> RenderResult {
@@ -114,32 +109,38 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         }
     };
     let mut rendered = Rendered::default();
+    let model = &with_global_routes(model, &mut rendered);
     let topology = Topology::of(model);
-    let has_default_route = model
-        .routes
-        .iter()
-        .chain(model.links.iter().flat_map(|l| l.subnets.iter().flat_map(|s| &s.routes)))
-        .any(Route::is_default);
+    let is_main_default = |route: &Route| route.is_default() && route.table.is_none();
+    let has_default_route =
+        model.links.iter().flat_map(|l| l.subnets.iter().flat_map(|s| &s.routes)).any(is_main_default);
     for link in model.links.iter().filter(|l| l.kind != LinkKind::Loopback) {
         let mut file = Ifcfg::default();
         device(&mut file, link, dialect);
-        let routes = match dialect {
+        let mut files = Vec::new();
+        match dialect {
             IfcfgDialect::RedHat => {
                 ifcfg::red_hat(&mut file, link, has_default_route);
-                ifcfg::routes(&mut file, link, &mut rendered)?
+                if let Some([v4, v6]) = ifcfg::routes(&mut file, link)? {
+                    files.extend([("route", v4), ("route6", v6)]);
+                }
+                files.extend(ifcfg::red_hat_rules(
+                    &mut file,
+                    link,
+                    target.has_network_scripts,
+                    &mut rendered,
+                ));
             }
             IfcfgDialect::Suse => {
                 ifcfg::suse(&mut file, link);
-                None
+                files = wicked::files(link, &mut rendered);
             }
-        };
-        topology_keys(&mut file, link, &topology, dialect);
-        let path = |kind: &str| format!("{dir}/{kind}-{}", link.name);
-        rendered.files.push(File::new(&path("ifcfg"), file.text()));
-        if let Some([v4, v6]) = routes {
-            rendered.files.push(File::new(&path("route"), v4));
-            rendered.files.push(File::new(&path("route6"), v6));
         }
+        topology_keys(&mut file, link, &topology, dialect);
+        ifcfg::settings(&mut file, link, dialect);
+        files.insert(0, ("ifcfg", file.text()));
+        let path = |kind: &str| format!("{dir}/{kind}-{}", link.name);
+        rendered.files.extend(files.into_iter().map(|(kind, content)| File::new(&path(kind), content)));
     }
     let dns = resolv_conf::all_dns(model);
     if !dns.is_empty() {
@@ -152,6 +153,11 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         rendered
             .files
             .push(File { optional: true, ..File::new(NM_DNS_CONF, format!("{HEADER}[main]\ndns = none\n")) });
+        if dialect == IfcfgDialect::Suse {
+            let config = wicked::netconfig(target.netconfig.as_deref().unwrap_or_default(), &dns);
+            let file = File::new(wicked::NETCONFIG, config);
+            rendered.files.push(File { optional: true, keep_mode: true, ..file });
+        }
     }
     if dialect == IfcfgDialect::RedHat {
         rendered.files.push(File::new(
@@ -161,6 +167,24 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     }
     rendered.files.push(udev::rules(model, udev_rules));
     Ok(rendered)
+}
+
+/// Returns the model with its global routes in the subnets that reach their gateways.
+fn with_global_routes<'a>(model: &'a Model, rendered: &mut Rendered) -> Cow<'a, Model> {
+    let mut model = Cow::Borrowed(model);
+    for route in model.routes.clone() {
+        let gateway = route.gateway.as_deref().unwrap_or_default();
+        let reaches = |s: &Subnet| match (&s.address, s.prefix) {
+            (Some(address), Some(prefix)) => is_in_subnet(gateway, address, prefix) == Some(true),
+            _ => false,
+        };
+        let subnets = model.to_mut().links.iter_mut().flat_map(|link| &mut link.subnets);
+        match subnets.into_iter().find(|subnet| reaches(subnet)) {
+            Some(subnet) => subnet.routes.push(route),
+            None => rendered.warn("route: no subnet has the gateway; ignored"),
+        }
+    }
+    model
 }
 
 /// The members of each device, by id.
@@ -213,24 +237,22 @@ fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
     if let Some(kind) = kind {
         file.set("TYPE", kind);
     }
-    let mac_key = match (link.kind, red_hat) {
-        (LinkKind::Vlan, _) => None,
-        (LinkKind::Bond | LinkKind::Bridge, true) => Some("MACADDR"),
-        (_, true) => Some("HWADDR"),
-        (LinkKind::Bridge, false) => Some("LLADDRESS"),
-        (_, false) => Some("LLADDR"),
+    let (identity, own) = match (link.kind, red_hat) {
+        (LinkKind::Bond | LinkKind::Bridge | LinkKind::Vlan, true) => ("MACADDR", "MACADDR"),
+        (_, true) => ("HWADDR", "MACADDR"),
+        (_, false) => ("LLADDR", "LLADDR"),
     };
-    if let (Some(key), Some(mac)) = (mac_key, &link.mac) {
-        file.set(key, mac);
+    for (key, mac) in [(identity, &link.mac), (own, &link.set_mac)] {
+        if let Some(mac) = mac {
+            // wicked knows colons only.
+            file.set(key, if red_hat { mac.clone() } else { mac.replace('-', ":") });
+        }
     }
     if let Some(mtu) = &link.mtu {
         file.set("MTU", python_str(mtu));
     }
-    if let Some(on) = link.accept_ra.filter(|_| red_hat) {
-        file.set("IPV6_FORCE_ACCEPT_RA", yes_no(on));
-    }
     if link.wakeonlan == Some(true) && link.kind == LinkKind::Physical {
-        file.set("ETHTOOL_OPTS", "wol g");
+        file.set(if red_hat { "ETHTOOL_OPTS" } else { "ETHTOOL_OPTIONS" }, "wol g");
     }
 }
 
@@ -240,7 +262,7 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
     match link.kind {
         LinkKind::Bond if link.bond.is_none() => {
             file.set("BONDING_MASTER", "yes");
-            let options = ifcfg::bonding_options(link);
+            let options = ifcfg::bonding_options(link, dialect);
             if !options.is_empty() {
                 file.set(if red_hat { "BONDING_OPTS" } else { "BONDING_MODULE_OPTS" }, options);
             }
@@ -249,23 +271,18 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
             }
         }
         LinkKind::Bridge => {
-            let names = if red_hat {
-                [("bridge_ageing", "AGEING"), ("bridge_bridgeprio", "PRIO")]
-            } else {
-                [("bridge_ageing", "BRIDGE_AGEINGTIME"), ("bridge_bridgeprio", "BRIDGE_PRIORITY")]
-            };
-            for (flat, key) in names {
-                if let Some(value) = link.params.get(flat) {
-                    file.set(key, python_str(value));
+            for (flat, keys) in BRIDGE_OPTIONS {
+                let Some(value) = link.params.get(flat) else { continue };
+                let on = !value.is_falsy();
+                match (keys[usize::from(!red_hat)], flat) {
+                    ("", _) => {}
+                    (key, "bridge_stp") if red_hat => file.set(key, yes_no(on)),
+                    (key, "bridge_stp") => file.set(key, if on { "on" } else { "off" }),
+                    (key, _) => file.set(key, python_str(value)),
                 }
             }
-            if let Some(stp) = link.params.get("bridge_stp") {
-                let on = !stp.is_falsy();
-                if red_hat {
-                    file.set("STP", yes_no(on));
-                } else {
-                    file.set("BRIDGE_STP", if on { "on" } else { "off" });
-                }
+            if !red_hat {
+                file.set("BRIDGE", "yes");
             }
             if !red_hat && !link.ports.is_empty() {
                 let names = link
@@ -298,7 +315,10 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
         }
     }
     if let Some(bridge) = topology.bridges.get(link.id.as_str()) {
-        file.set("BRIDGE", if red_hat { bridge.name.as_str() } else { "yes" });
+        match red_hat {
+            true => file.set("BRIDGE", bridge.name.as_str()),
+            false => file.set("BOOTPROTO", "none"),
+        }
     }
 }
 

@@ -3,8 +3,13 @@
 use distro::{Distro, NetworkFiles};
 use system::System;
 
+use super::ifcfg_file::has_ifcfg_plugin;
+
 /// The file of the Red Hat family that turns networking on.
 pub const SYSCONFIG_NETWORK: &str = "/etc/sysconfig/network";
+
+/// A part of the Red Hat family's network scripts.
+pub const NETWORK_FUNCTIONS: &str = "/etc/sysconfig/network-scripts/network-functions";
 
 /// A distribution's settings, and the programs and files that exist on the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +22,10 @@ pub struct Target {
     pub resolv_conf: Option<String>,
     /// The existing /etc/sysconfig/network, which the sysconfig renderer extends.
     pub sysconfig_network: Option<String>,
+    /// The existing configuration of SUSE's netconfig, which the sysconfig renderer extends.
+    pub netconfig: Option<String>,
+    /// Whether the Red Hat family's network scripts read its ifcfg files, not NetworkManager.
+    pub has_network_scripts: bool,
 }
 
 impl Target {
@@ -27,6 +36,8 @@ impl Target {
             has_ip: true,
             resolv_conf: None,
             sysconfig_network: None,
+            netconfig: None,
+            has_network_scripts: false,
         }
     }
 
@@ -37,6 +48,8 @@ impl Target {
             has_ip: sys.which("ip").is_some(),
             resolv_conf: text(super::resolv_conf::PATH),
             sysconfig_network: text(SYSCONFIG_NETWORK),
+            netconfig: text(super::wicked::NETCONFIG),
+            has_network_scripts: sys.is_file(NETWORK_FUNCTIONS) && !has_ifcfg_plugin(sys),
             ..self
         }
     }

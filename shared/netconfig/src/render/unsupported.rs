@@ -72,14 +72,12 @@ pub mod link {
     use crate::model::Link;
 
     pub const WAKE_ON_LAN: Key<Link> = Key::new("wakeonlan", "wakeonlan", |l| l.wakeonlan == Some(true));
-    pub const ACCEPT_RA: Key<Link> = Key::essential("accept-ra", "accept-ra", |l| l.accept_ra.is_some());
     pub const OPTIONAL: Key<Link> = Key::new("optional", "optional", |l| l.optional == Some(true));
     pub const KEEP_CONFIGURATION: Key<Link> = Key::new("keep_configuration", "critical", |l| {
         l.keep_configuration.as_ref().is_some_and(|k| !k.is_falsy())
     });
     pub const DRIVER: Key<Link> = Key::new("params.driver", "match.driver", |l| !l.drivers.is_empty());
     pub const MAC: Key<Link> = Key::new("mac_address", "macaddress", |l| l.mac.is_some());
-    pub const SET_MAC: Key<Link> = Key::new("", "macaddress", |l| l.set_mac.is_some());
     pub const MTU: Key<Link> = Key::new("mtu", "mtu", |l| l.mtu.is_some());
     pub const ROUTING_POLICY: Key<Link> = Key::essential("", "routing-policy", |l| !l.rules.is_empty());
     pub const RULE_TABLE: Key<Link> = Key::essential("", "routing-policy.table", |l| {
@@ -104,8 +102,9 @@ pub mod subnet {
     pub const MTU: Key<Subnet> = Key::new("mtu", "", |s| s.mtu.is_some());
     pub const DNS: Key<Subnet> = Key::essential("dns_nameservers", "", |s| !s.dns.is_empty());
     pub const ROUTES: Key<Subnet> = Key::essential("routes", "routes", |s| !s.routes.is_empty());
-    pub const ROUTE_ATTRIBUTES: Key<Subnet> =
-        Key::new("routes.mtu", "routes.mtu", |s| s.routes.iter().any(|r| !r.attributes.is_empty()));
+    pub const ROUTE_MSS: Key<Subnet> = Key::new("", "routes.advertised-mss", |s| {
+        s.routes.iter().any(|r| r.attributes.get("advertised-mss").is_some())
+    });
 }
 
 /// The keys of routes without which a route would be another one.
