@@ -553,9 +553,13 @@ fn replaced_nic_that_the_datasource_does_not_know_gets_dhcp_until_the_old_one_is
         assert_eq!(backups(&sandbox), ["# edited\n"], "once");
         assert!(sandbox.status().contains("degraded"), "{}", sandbox.status());
         let mut doctor = std::process::Command::new(tests::binaries().join("cloud-init"));
-        let page = doctor.arg("--root").arg(&sandbox.root).args(["doctor", "--no-plan"]).output().expect("doctor");
+        let page =
+            doctor.arg("--root").arg(&sandbox.root).args(["doctor", "--no-plan"]).output().expect("doctor");
         let page = String::from_utf8_lossy(&page.stdout).into_owned();
-        assert!(page.contains(both) && page.contains("update the network configuration at its source"), "{page}");
+        assert!(
+            page.contains(both) && page.contains("update the network configuration at its source"),
+            "{page}"
+        );
         let kept = sandbox.file("/var/lib/cloud/instance/network-config.json").unwrap_or_default();
         assert!(kept.contains("52:54:00:00:00:01"), "the instance keeps its configuration: {kept}");
     }

@@ -55,6 +55,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let result = context.distro.create_group(context.sys, &group.name, &group.members);
         failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
     }
+    let keys = std::cell::LazyCell::new(|| ConfigKeys::of(context.config));
     let is_refused =
         |user: &&User| !distro::is_portable_name(&user.name) && context.sys.user(&user.name).is_none();
     for user in &accounts.users {
@@ -63,7 +64,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         match is_refused(&user) {
             // The others are not worse for it, and the default user takes its place.
             true => {
-                let key = config_key_of(&user.name, user.is_default, context.config);
+                let key = keys.key_of(&user.name, user.is_default);
                 warning!(context.sys, "{}: {e}", context.place(&user.at, &key));
             }
             false => {
@@ -95,7 +96,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 struct ConfigKeys<'a> {
     config: &'a Node,
     /// The first item of the list `users` that names each user.
-    items: BTreeMap<&'a str, usize>,
+    items: BTreeMap<String, usize>,
 }
 
 impl<'a> ConfigKeys<'a> {
@@ -103,13 +104,17 @@ impl<'a> ConfigKeys<'a> {
         let mut items = BTreeMap::new();
         let list = config.get("users").and_then(Node::as_seq).unwrap_or_default();
         for (i, item) in list.iter().enumerate() {
-            let names: Vec<&str> = match &item.value {
+            let names: Vec<String> = match &item.value {
                 // A map without a name is about the default user.
                 Value::Map(map) => {
-                    vec![map.get("name").map_or("default", |n| n.as_str().unwrap_or_default())]
+                    let name = map.get("name").map_or("default", |n| n.as_str().unwrap_or_default());
+                    vec![name.to_string()]
                 }
-                Value::Seq(names) => names.iter().filter_map(Node::as_str).collect(),
-                _ => item.as_str().into_iter().flat_map(|text| text.split(',')).map(str::trim).collect(),
+                Value::Seq(names) => names.iter().filter_map(Node::as_str).map(String::from).collect(),
+                _ => {
+                    let text = item.scalar_text().unwrap_or_default();
+                    text.split(',').map(|name| name.trim().to_string()).collect()
+                }
             };
             names.into_iter().for_each(|name| _ = items.entry(name).or_insert(i));
         }

@@ -166,8 +166,7 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
             Err(e) if e.is_not_found() => boothooks(sys, dirs, data),
             _ => Vec::new(),
         };
-        let is_strict =
-            || raw.error_on_failure.unwrap_or_else(|| include::is_failure_an_error(sys));
+        let is_strict = || raw.error_on_failure.unwrap_or_else(|| include::is_failure_an_error(sys));
         let is_strict = parts.is_ok() || is_strict();
         if !is_strict && boothooks.is_empty() {
             parts = expand_source(sys, dirs, source, data, false);
