@@ -192,7 +192,7 @@ impl Net {
     pub fn kea(&mut self, members: &str) {
         let config = self.dir.join("kea.json");
         let usual = r#""interfaces-config": {"interfaces": ["s0"]}, "lease-database": {"type": "memfile", "persist": false}"#;
-        crate::write(&config, &format!(r#"{{"Dhcp4": {{{usual}, {members}}}}}"#));
+        crate::write(&config, format!(r#"{{"Dhcp4": {{{usual}, {members}}}}}"#));
         let [dir, config] = [&self.dir, &config].map(|path| path.display().to_string());
         // It opens no socket on a NIC without a carrier.
         self.in_machine(&["ip", "link", "set", "c0", "up"]);
@@ -219,7 +219,7 @@ impl Net {
     pub fn radvd(&mut self, statements: &str) {
         let (config, pid) = (self.dir.join("radvd.conf"), self.dir.join("radvd.pid"));
         let usual = "AdvSendAdvert on; MinRtrAdvInterval 3; MaxRtrAdvInterval 4;";
-        crate::write(&config, &format!("interface s0 {{ {usual} {statements} }};\n"));
+        crate::write(&config, format!("interface s0 {{ {usual} {statements} }};\n"));
         self.in_cloud(&["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"]);
         let [config, pid] = [config, pid].map(|path| path.display().to_string());
         self.serve(&["radvd", "--nodaemon", "--logmethod=none", "--config", &config, "--pidfile", &pid]);

@@ -246,7 +246,8 @@ fn kea(options: &[(u8, &str)], lifetimes: [u32; 3]) -> String {
 
 #[test]
 fn options_of_real_servers_are_used() {
-    let servers: [(&str, fn(&mut Net)); 3] = [
+    type Serve = fn(&mut Net);
+    let servers: [(&str, Serve); 3] = [
         ("dnsmasq", |net| net.dnsmasq(&DNSMASQ)),
         ("Kea", |net| net.kea(&kea(&OPTIONS, [3600, 1000, 2000]))),
         ("ISC", |net| net.dhcpd(DHCPD)),

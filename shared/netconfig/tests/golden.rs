@@ -261,7 +261,6 @@ config:
             "sysconfig",
             "rhel",
             &[
-                "!6:3 global routes",
                 "3:52 eth0.keep_configuration",
                 "3:63 eth0.mtu",
                 "3:148 eth0.subnets.control",
@@ -276,13 +275,9 @@ config:
             "sysconfig",
             "sles",
             &[
-                "!6:3 global routes",
                 "3:52 eth0.keep_configuration",
                 "3:63 eth0.mtu",
                 "3:148 eth0.subnets.control",
-                "3:133 eth0.subnets.scope",
-                "3:165 eth0.subnets.metric",
-                "4:84 br0.params.bridge_fd",
                 "4:104 br0.params.bridge_waitport",
                 "5:104 b.params.bond-unheard",
             ][..],
