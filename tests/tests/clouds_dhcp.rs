@@ -39,7 +39,8 @@ fn oracle_over_ipv6_matches_upstream() {
 #[test]
 fn oracle_with_iscsi_root_matches_upstream() {
     let cloud = Cloud::new("oracle-iscsi").reached(Reach::OWN);
-    cloud.compare_with_upstream();
+    // What the initramfs says about the NIC of the root, which upstream drops.
+    cloud.compare_except(&[("DNS=169.254.169.254\nKeepConfiguration=yes\n", "")]);
     if !is_recording() {
         assert_eq!(paths(&cloud), ["/opc/v2/instance/"; 2], "{}", cloud.log());
     }

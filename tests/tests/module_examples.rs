@@ -172,6 +172,12 @@ const LISTED: &[(&str, &[&str], Shown, &str)] = &[
         "nothing is installed that cannot register, without `account_name` and `computer_title`",
     ),
     (
+        "landscape",
+        &["+ $ landscape-config ", "+   < [client]", "+   < registration_key = "],
+        Shown::Always,
+        "the registration key is given on standard input",
+    ),
+    (
         "lxd",
         &["- $ lxc network create", "+ $ lxc network create"],
         Shown::Always,
@@ -254,7 +260,7 @@ const LISTED: &[(&str, &[&str], Shown, &str)] = &[
     ),
     (
         "ubuntu_advantage",
-        &["- first run: exit 1, warnings", "+ first run: exit 0, warnings", "+ $ pro "],
+        &["- first run: exit 1, warnings", "+ first run: exit 0, warnings", "+ $ pro ", "+   < {\"token\":"],
         Shown::Old,
         "upstream uses the client's library, which the machine does not have",
     ),
@@ -266,7 +272,7 @@ const LISTED: &[(&str, &[&str], Shown, &str)] = &[
     ),
     (
         "ubuntu_pro",
-        &["- first run: exit 1, warnings", "+ first run: exit 0, warnings", "+ $ pro "],
+        &["- first run: exit 1, warnings", "+ first run: exit 0, warnings", "+ $ pro ", "+   < {\"token\":"],
         Shown::New,
         "upstream uses the client's library, which the machine does not have",
     ),

@@ -61,6 +61,6 @@ mod tests {
         let found: Vec<_> =
             super::unknown_datasources(&root).into_iter().map(|(at, name)| at + " " + &name).collect();
         assert_eq!(found.len(), 3);
-        assert_eq!(found[0], "t:1:57 datasource_list: there is no datasource MyCloud");
+        assert_eq!(found[0], "t:1:56 datasource_list: there is no datasource MyCloud");
     }
 }
