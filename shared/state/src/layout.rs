@@ -196,6 +196,8 @@ paths! {
     sensitive_instance_data = run("instance-data-sensitive.json");
     /// The merged configuration of this boot.
     combined_config = run("combined-cloud-config.json");
+    /// The network configuration that was applied, as JSON.
+    network_config = instance("network-config.json");
     /// The merged cloud-config of the user-data.
     merged_cloud_config = instance(CLOUD_CONFIGS[0]);
     /// The directory of the scripts that run at every boot.

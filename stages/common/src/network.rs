@@ -181,7 +181,7 @@ fn decide_network(boot: &Boot, instance: Option<&Instance>) -> Decision {
 /// unless the network is disabled.
 pub(crate) fn replaced_nics(boot: &Boot, instance: Option<&Instance>) -> Option<Replaced> {
     let (sys, layout) = (&boot.sys, &boot.layout);
-    let written = sys.read_text(layout.instance("network-config.json")).ok()?;
+    let written = sys.read_text(layout.network_config()).ok()?;
     let written = config::json::parse(&written).ok()?;
     let replaced = find_replaced(sys, &written, boot.network_list("renderers").as_deref());
     let has_fallback = || !Manifest::read(sys, &layout.data(MANIFEST)).missing_nics.is_empty();

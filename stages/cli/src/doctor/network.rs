@@ -73,7 +73,7 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
     if boot.is_running {
         return;
     }
-    let path = machine.layout.instance("network-config.json");
+    let path = machine.layout.network_config();
     let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else { return };
     let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
     let parsed = config::json::parse(&text)
@@ -138,7 +138,7 @@ fn answers(server: &str) -> Result<(), String> {
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.
 fn is_pattern(machine: &Machine, wanted: &Link) -> bool {
-    let text = machine.sys.read_text(machine.layout.instance("network-config.json")).unwrap_or_default();
+    let text = machine.sys.read_text(machine.layout.network_config()).unwrap_or_default();
     let config = config::json::parse(&text).unwrap_or_default();
     let network = parse::network_section(&config);
     network.at_path(&["ethernets", &wanted.id, "match"]).is_some()
