@@ -11,7 +11,8 @@ fn opennebula_matches_upstream() {
 
 #[test]
 fn opennebula_seed_matches_upstream() {
-    Cloud::new("opennebula-seed").compare_with_upstream();
+    // The context has an address of its only NIC and no MAC address; upstream makes an address of the NIC's.
+    Cloud::new("opennebula-seed").compare_except(&[("10.3.0.5/24", "0.0.10.1/24")]);
 }
 
 /// Metadata, user-data, vendor-data and a network configuration on a labelled disk.

@@ -404,9 +404,9 @@ fn unknown_key_is_reported() {
     let status: serde_json::Value = serde_json::from_str(&status).expect("the status");
     let all = status.pointer("/v1/config_findings/unknown").and_then(serde_json::Value::as_array);
     let all: Vec<&str> = all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
-    assert!(all.len() == 2 && all[0].ends_with(expected), "{all:?}");
-    // Keys that only netplan supports are valid.
-    assert!(all[1].ends_with("eth0.critical: supported by netplan only; ignored"), "{all:?}");
+    // `critical` is valid, and written as KeepConfiguration.
+    assert!(all.len() == 1 && all[0].ends_with(expected), "{all:?}");
+    assert!(unit(&sandbox).contains("KeepConfiguration="), "{}", unit(&sandbox));
 }
 
 /// Interfaces files, as in old config drives and NoCloud metadata.

@@ -181,6 +181,7 @@ const OUR_KEYS: &[(&str, &str)] = &[
     ("timeouts", "Firstlight's own"),
     ("tpm2_measure_pcr", "Firstlight's own"),
     ("error_on_user_data_failure", "Firstlight's own"),
+    ("growpart.lvm", "Firstlight's own"),
     ("users.*", "upstream accepts any map as the map form of users"),
     ("chef.delete_validation_post_exec", "upstream's module reads it, but its schema rejects it"),
     ("chef.exec_arguments", "likewise"),
