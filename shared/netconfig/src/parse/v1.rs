@@ -67,6 +67,16 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
             }
         }
     }
+    let model = &mut build.parsed.model;
+    // Proxmox writes the name servers of the machine at the loopback interface, where no network service uses them.
+    for link in model.links.iter_mut().filter(|link| link.kind == LinkKind::Loopback) {
+        let has_addresses = link.subnets.iter().any(|subnet| subnet.method != Method::Loopback);
+        for subnet in link.subnets.iter_mut().filter(|_| !has_addresses) {
+            let dns = std::mem::take(&mut subnet.dns);
+            model.dns.servers.extend(dns.servers);
+            model.dns.search.extend(dns.search);
+        }
+    }
     Ok(build)
 }
 
