@@ -1,8 +1,9 @@
 //! Packets on one link below the kernel's IP, for protocols that run before there is an address (packet(7)).
 
 use std::io::{Error as IoError, Result as IoResult};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -79,6 +80,22 @@ impl System {
             Ok(UdpSocket::from(socket))
         };
         open().map_err(IoError::from).context(format_args!("opening UDP port {port} on network link {link}"))
+    }
+
+    /// Sends a datagram to a server and waits for any answer.
+    ///
+    /// # Errors
+    /// Fails if the server cannot be reached or does not answer in time.
+    pub fn ask_udp(&self, server: SocketAddr, request: &[u8], timeout: Duration) -> Result<()> {
+        let local: SocketAddr = if server.is_ipv4() { ([0_u8; 4], 0).into() } else { ([0_u16; 8], 0).into() };
+        let ask = || {
+            let socket = UdpSocket::bind(local)?;
+            socket.set_read_timeout(Some(timeout))?;
+            socket.connect(server)?;
+            socket.send(request)?;
+            socket.recv(&mut [0; 512])
+        };
+        ask().map(drop).context(format_args!("asking {server}"))
     }
 
     /// Waits until one of the descriptors is readable (`false`) or writable (`true`), or until the deadline. Returns

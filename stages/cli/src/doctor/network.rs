@@ -1,13 +1,13 @@
 //! The network as the kernel has it, beside the configuration that was applied: links, addresses, default route.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use netconfig::model::{Link, Method};
 use netconfig::{Facts, parse};
 use serde_json::json;
-use system::LinkAddress;
+use system::{LinkAddress, System};
 
 use super::boot::Boot;
 use super::page::Page;
@@ -55,7 +55,7 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
         if servers.is_empty() { "none".into() } else { servers.join(", ") }
     ));
     for server in servers.iter().filter(|_| asks_servers) {
-        let answer = answers(server.trim());
+        let answer = answers(sys, server.trim());
         lines.push(format!(
             "name server {server}: {}",
             answer.as_ref().map_or_else(String::clone, |()| "answers".into())
@@ -121,19 +121,11 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
 }
 
 /// Asks a name server for the servers of the root zone. Any answer is one (RFC 1035).
-fn answers(server: &str) -> Result<(), String> {
+fn answers(sys: &System, server: &str) -> Result<(), String> {
     // The header with one question and the flag "recursion desired", the root's name, type NS, class IN.
     const QUESTION: [u8; 17] = [0x46, 0x4c, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let address: IpAddr = server.parse().map_err(|_| "expected an IP address".to_string())?;
-    let local: SocketAddr = if address.is_ipv4() { ([0_u8; 4], 0).into() } else { ([0_u16; 8], 0).into() };
-    let ask = || {
-        let socket = UdpSocket::bind(local)?;
-        socket.set_read_timeout(Some(TIMEOUT))?;
-        socket.connect((address, 53))?;
-        socket.send(&QUESTION)?;
-        socket.recv(&mut [0; 512])
-    };
-    ask().map(drop).map_err(|e| e.to_string())
+    sys.ask_udp((address, 53).into(), &QUESTION, TIMEOUT).map_err(|e| e.to_string())
 }
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.

@@ -9,7 +9,7 @@ use super::page::Page;
 use crate::machine::Machine;
 
 // Wait: doctor | journalctl, for systemd's messages of this boot | -
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The name of the network stage's unit before release 24.3.
 const FORMER: &str = "cloud-init.service";
