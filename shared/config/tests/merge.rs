@@ -28,6 +28,20 @@ fn merges_of_two_values_match_upstream() {
     }
 }
 
+/// Where cloud-init appends a string's letters to a list, or fails.
+#[test]
+fn values_of_another_type_are_not_merged() {
+    for (how, base, new, expected) in [
+        ("list(append)+dict(recurse_list)", "{a: [1]}", "{a: xy}", "{a: [1]}"),
+        ("list(prepend)+dict(recurse_list)", "{a: [1]}", "{a: {b: 1}}", "{a: [1]}"),
+        ("str(append)+dict(recurse_str)", "{a: x}", "{a: [y]}", "{a: x}"),
+    ] {
+        let node = |text: &str| yaml::parse("test", text).unwrap().root;
+        let strategy = Strategy::parse(&how.into()).unwrap();
+        assert_eq!(strategy.merge(&node(base), &node(new)), node(expected), "{how}");
+    }
+}
+
 #[test]
 fn merges_of_several_layers_match_upstream() {
     let cases = recorded("stacks");

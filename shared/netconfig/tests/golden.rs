@@ -107,6 +107,7 @@ fn unusable_inputs_are_rejected_with_their_position() {
     let facts = Facts::default();
     for (input, message) in [
         ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2, found an integer"),
+        ("version: '1'\nconfig: []\n", "input:1:10: network.version: expected 1 or 2, found a string"),
         ("version: two\n", "input:1:10: network.version: expected 1 or 2, found a string"),
         ("ethernets: {}\n", "network.version: expected 1 or 2"),
         ("just text\n", "expected a map"),

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
+
 use common::Machine;
 
 const META_DATA: &str = "instance-id: i-1\ndsmode: local\n";
@@ -19,8 +21,13 @@ fn boot(image: &str, user: &str) -> [String; 3] {
         [(&*meta_data, META_DATA.into()), (&*user_data, format!("#cloud-config\noutput: {user}\n").into())];
     let machine = Machine::boot(&config, "quiet\n", documents);
     assert!(machine.warnings.is_empty(), "{:?}", machine.warnings);
-    ["a", "b", "c"]
-        .map(|name| std::fs::read_to_string(machine.root.join(format!("var/log/{name}"))).unwrap_or_default())
+    ["a", "b", "c"].map(|name| {
+        let path = machine.root.join(format!("var/log/{name}"));
+        if let Ok(file) = path.metadata() {
+            assert_eq!(file.permissions().mode() & 0o777, 0o640, "{name}");
+        }
+        std::fs::read_to_string(path).unwrap_or_default()
+    })
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{DATASOURCES, Datasource, Nics, Requests, Search, Stage};
 const LONGER: [(&str, Duration, &str); 1] = [(
     "OpenStack",
     TRANSIENT_ERROR_TIMEOUT,
-    "| Retries for 8 s. | A service that restarts must not make the machine a new instance. |",
+    "| OpenStack: retries for 8 s after 5xx, 429 or a refused connection,",
 )];
 
 /// Datasources that read other channels than HTTP, with the same limit at later boots.

@@ -245,6 +245,7 @@ mod tests {
             ("clean --log --machine", "no error"),
             ("--deb status", "no error"),
             ("query --list", "no error"),
+            ("dhclient-hook", "no error"),
             ("schema --s", "ambiguous option: --s could match --schema-type, --system"),
             ("status --format", "argument --format: expected one argument"),
             ("query -f", "argument -f/--format: expected one argument"),

@@ -52,6 +52,8 @@ fn cloud_init_per_runs_what_a_shell_runs() {
         (&["once", "script", "./script", "1"], "", (0, "script ./script 1\n")),
         (&["once", "sourced", ".", "./plain"], "", (0, "never\n")),
         (&["once", "eval", "eval", "echo $((1 + 1)); false"], "", (1, "2\n")),
+        (&["once", "exit", "exit", "3"], "", (3, "")),
+        (&["once", "exec", "exec", "echo", "x"], "", (0, "x\n")),
         // Words are not expanded by the shell.
         (&["once", "words", "echo", "$HOME;", "*", ""], "", (0, "$HOME; * \n")),
         (&["once", "mode", "./plain"], "", (126, "")),
