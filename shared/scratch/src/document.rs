@@ -38,8 +38,8 @@ impl Document {
         self.0.push(Block::Code(language, lines.into()));
     }
 
-    /// Adds a table. The first column is the name that a row describes, the last one is a sentence; those between them are
-    /// short and may be empty. A table without rows is left out.
+    /// Adds a list of definitions. The first column is the name that a row describes, the last one is a sentence; those between
+    /// them are short and may be empty. A list without rows is left out.
     pub fn entries(&mut self, columns: &[&'static str], rows: Vec<Vec<String>>) {
         if !rows.is_empty() {
             self.0.push(Block::Entries(columns.to_vec(), rows));
@@ -49,6 +49,7 @@ impl Document {
     /// Returns the page of the book, below a title. `source` says what the page is made from.
     pub fn markdown(&self, title: &str, source: &str) -> String {
         let mut text = format!("<!-- Generated from {source}; do not edit. -->\n\n# {title}\n");
+        let mut anchors = std::collections::BTreeSet::new();
         for block in &self.0 {
             text.push('\n');
             match block {
@@ -59,11 +60,8 @@ impl Document {
                     text += &format!("```{language}\n{}\n```\n", lines.trim_end());
                 }
                 Block::Entries(columns, rows) => {
-                    text += &format!("| {} |\n|{}\n", columns.join(" | "), " --- |".repeat(columns.len()));
                     for row in rows {
-                        let cells: Vec<String> =
-                            row.iter().enumerate().map(|(i, cell)| table_cell(i, cell)).collect();
-                        text += &format!("| {} |\n", cells.join(" | "));
+                        text += &definition(columns, row, &mut anchors);
                     }
                 }
             }
@@ -94,26 +92,37 @@ impl Document {
     }
 }
 
+/// Returns an item of a list in Markdown. The first row of a name has the name as its anchor, without brackets.
+fn definition(columns: &[&str], row: &[String], anchors: &mut std::collections::BTreeSet<String>) -> String {
+    let [name, short @ .., sentence] = row else { return String::new() };
+    let anchor = name.replace(['[', ']', '<', '>', '`'], "");
+    let is_key = !anchor.contains([' ', '…']) && anchor.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let is_new = is_key && anchors.insert(anchor.clone());
+    let anchor = if is_new { format!("<a id=\"{anchor}\"></a>") } else { String::new() };
+    let name = if name.contains('`') { name.clone() } else { format!("`{name}`") };
+    let line = |text: &str| without_tags(&text.replace('\n', " "));
+    let sentence = if sentence.is_empty() { String::new() } else { format!("\\\n  {}", line(sentence)) };
+    format!("- {anchor}{name}{}{sentence}\n", line(&facts(columns, short, |value| value.into())))
+}
+
 fn manual_entry(columns: &[&str], row: &[String]) -> String {
     let [name, short @ .., sentence] = row else { return String::new() };
-    let facts: Vec<String> = columns[1..]
-        .iter()
-        .zip(short)
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(column, value)| match *column {
-            "type" => marked_up(value),
-            column => format!("{}: {}", escaped(column), marked_up(value)),
-        })
-        .collect();
-    let facts = if facts.is_empty() { String::new() } else { format!("  ({})", facts.join("; ")) };
+    let facts = facts(columns, short, marked_up);
+    let facts = if facts.is_empty() { facts } else { format!(" {facts}") };
     let sentence = if sentence.is_empty() { String::new() } else { format!("{}\n", marked_up(sentence)) };
     format!(".TP\n\\fB{}\\fR{facts}\n{sentence}", escaped(&name.replace('`', "")))
 }
 
-/// Returns a cell of a Markdown table. The first column is code.
-fn table_cell(column: usize, cell: &str) -> String {
-    let cell = cell.replace('|', "\\|").replace('\n', " ");
-    if column == 0 && !cell.contains('`') { format!("`{cell}`") } else { without_tags(&cell) }
+/// Returns the columns between the name and the sentence, in parentheses, as far as they are not empty.
+fn facts(columns: &[&str], short: &[String], text: impl Fn(&str) -> String) -> String {
+    let values = columns[1..].iter().zip(short).filter(|(_, value)| !value.is_empty());
+    let facts: Vec<String> = values
+        .map(|(column, value)| match *column {
+            "type" => text(value),
+            column => format!("{column}: {}", text(value)),
+        })
+        .collect();
+    if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) }
 }
 
 /// Escapes `<name>`, which would be an element of HTML outside of code.
@@ -168,7 +177,7 @@ mod tests {
         assert_eq!(
             page.markdown("T", "S"),
             "<!-- Generated from S; do not edit. -->\n\n# T\n\n## Keys\n\nSet `a`.\n\n```yaml\n.x: 'y'\n```\n\n\
-             | key | type | default | meaning |\n| --- | --- | --- | --- |\n| `a.<b>` | x \\| y |  | As &lt;b> says. |\n"
+             - <a id=\"a.b\"></a>`a.<b>` (x | y)\\\n  As &lt;b> says.\n"
         );
         assert_eq!(
             page.manual("S", ".TH T 5\n", ".SH E\n"),
