@@ -33,7 +33,7 @@ MAKEFLAGS  += --no-print-directory
 .DEFAULT_GOAL := release
 .PHONY: help release install generated docs deps demo desk test lint unit devices check-units package-tests whole slow slow-tests weekly test-all \
     programs record-check root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide \
-    image bootable-image clean
+    image bootable-image browser clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -128,8 +128,13 @@ slow: root ## run the tests of every night: virtual machines, faults of every cl
 slow-tests: root ## the same without fuzzing, init systems, tutorial and guide (root)
 	+@$(TESTS) slow
 
+browser: deps ## build the check of docs/how-to/try.md, and try it in headless Chromium beside the command (2 min)
+	$(RUN) tests/browser/build build/try-check.js
+	$(RUN) $(CARGO) build -q -p cloud-init
+	@if command -v chromium >/dev/null; then tests/browser/test $(or $(CARGO_TARGET_DIR),target)/debug; else echo 'not tried: test browser: chromium is not installed'; fi
+
 weekly: ## run the tests of every week: records, source release, architectures, images, torture, fresh machine (root, hours)
-	+@$(MAKE) -k record-check dist-tests architectures image bootable-image torture roots fresh
+	+@$(MAKE) -k record-check dist-tests architectures image bootable-image torture roots fresh browser
 
 test-all: ## run all tests: `make test`, `make slow` and `make weekly` (root, hours)
 	+@$(MAKE) -k test slow weekly

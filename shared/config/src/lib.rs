@@ -15,7 +15,9 @@ mod node;
 pub mod provenance;
 mod read;
 pub mod schema;
+#[cfg(not(target_family = "wasm"))]
 pub mod settings;
+#[cfg(not(target_family = "wasm"))]
 pub mod source_map;
 mod timeouts;
 pub mod yaml;
@@ -27,6 +29,8 @@ pub use keys::{Alias, FromNode, Key, KeyStruct, count_fields, enum_text, join_fi
 pub use map::Map;
 pub use node::{Node, Position, Value};
 pub use read::{ByteString, Reader};
+#[cfg(not(target_family = "wasm"))]
 pub use settings::{Settings, Sources};
+#[cfg(not(target_family = "wasm"))]
 pub use source_map::SourceMap;
 pub use timeouts::Timeout;

@@ -18,7 +18,7 @@ pub struct Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = self.source.as_deref().map(system::single_line);
+        let source = self.source.as_deref().map(encoding::printable::single_line);
         match (source, self.line) {
             (Some(source), 0) => f.write_str(&source),
             (Some(source), line) => write!(f, "{source}:{line}:{}", self.column),

@@ -4,11 +4,13 @@
 #![warn(missing_docs)]
 
 pub mod base64;
+pub mod calendar;
 pub mod crypt;
 pub mod gzip;
 pub mod json;
 pub mod md5;
 pub mod percent;
+pub mod printable;
 pub mod python;
 pub mod sha;
 pub mod shell;

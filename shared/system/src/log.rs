@@ -1,7 +1,6 @@
 //! The log. Lines are kept in memory until a stage has read its configuration, then written to its sinks. Lines of WARNING and
 //! above are also kept for status.json.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
@@ -90,11 +89,11 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a message to every sink of its level, as a single line (see [`single_line`]). Use the macros `debug!` to `error!`.
+    /// Writes a message to every sink of its level, as a single line (see [`crate::single_line`]). Use the macros `debug!` to `error!`.
     pub fn record(&self, level: Level, file: &'static str, text: fmt::Arguments<'_>) {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let source = file.rsplit('/').next().unwrap_or(file);
-        let text = single_line(&text.to_string()).into_owned();
+        let text = crate::single_line(&text.to_string()).into_owned();
         let record = Record { wall, level, source, text };
         let mut inner = self.inner();
         if level >= Level::Warning {
@@ -158,34 +157,6 @@ impl Log {
     pub fn logged_warnings(&self) -> Vec<(Level, String)> {
         self.inner().logged_warnings.clone()
     }
-}
-
-/// Returns text as a part of a single line: what is not printable is escaped, as in `\n` and `\u{1b}`. A value from user-data or metadata must not become a line of its own, or a command of a terminal. Tabs stay.
-pub fn single_line(text: &str) -> Cow<'_, str> {
-    escaped(text, is_unprintable)
-}
-
-/// Returns text of several lines for a person: as [`single_line`], but line breaks stay. Names in it are single lines.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_unprintable(c) && c != '\n')
-}
-
-/// Returns whether a character ends a line, is a command of a terminal, or changes the direction of the text around it.
-pub fn is_unprintable(c: char) -> bool {
-    let is_mark =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    is_mark || (c.is_control() && c != '\t')
-}
-
-fn escaped(text: &str, is_escaped: fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut line = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if is_escaped(c) { line.extend(c.escape_default()) } else { line.push(c) }
-    }
-    Cow::Owned(line)
 }
 
 fn write(sink: &mut Sink, record: &Record) {
@@ -255,21 +226,6 @@ mod tests {
     use crate::System;
     use scratch::TempDir;
 
-    #[test]
-    fn text_is_a_single_line() {
-        for (text, line) in [
-            ("plain \t ümlaut", "plain \t ümlaut"),
-            ("a\n2026-01-01 00:00:00,000 - x.rs[ERROR]: b", "a\\n2026-01-01 00:00:00,000 - x.rs[ERROR]: b"),
-            ("\r\0\u{1b}[2J\u{7f}", "\\r\\u{0}\\u{1b}[2J\\u{7f}"),
-            ("\u{85}\u{2028}\u{2029}", "\\u{85}\\u{2028}\\u{2029}"),
-            ("a\u{202e}b\u{2066}c\u{200f}d", "a\\u{202e}b\\u{2066}c\\u{200f}d"),
-        ] {
-            assert_eq!(super::single_line(text), line);
-        }
-        assert_eq!(super::printable("a\n\tb\r\u{9b}2J\u{202a}"), "a\n\tb\\r\\u{9b}2J\\u{202a}");
-    }
-
-    /// In the file, in the system log and in the status.
     #[test]
     fn value_does_not_become_an_entry() {
         let top = TempDir::new();

@@ -161,6 +161,7 @@ mod tests {
             ("# template: jinja\n", None),
             ("# cloud-config\n", None),
             ("#cloud-confi", None),
+            ("text/x-shellscript-per-boot\n", None),
             ("a: 1", None),
             ("", None),
             ("\u{feff}#cloud-config", None),

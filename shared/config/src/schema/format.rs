@@ -66,7 +66,7 @@ impl Format {
         // The dot of a regular expression does not match a line break.
         let is_line = !text.contains('\n');
         match self {
-            Format::Date => system::calendar::parse_days(text).is_some(),
+            Format::Date => encoding::calendar::parse_days(text).is_some(),
             Format::Size => {
                 let Some(number) = text.strip_suffix(['B', 'K', 'M', 'G', 'T']) else { return false };
                 match number.split_once('.') {

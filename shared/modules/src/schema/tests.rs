@@ -413,3 +413,46 @@ fn names_are_unique() {
         }
     }
 }
+
+/// The tables as Rust are the part of the modules that docs/try.md needs: the modules themselves need a machine. Written to the file
+/// that FIRSTLIGHT_TABLES names (tests/browser/build).
+#[test]
+fn tables_are_written_as_rust() {
+    let keys: Vec<_> = top_level().collect();
+    let text = format!(
+        "pub static KEYS: &[Field] = {};\npub static MODULES: &[&str] = {};\n\
+         pub mod network_v1 {{\nuse super::*;\npub static VERSION_1: Definition = {};\n}}\n\
+         pub mod network_v2 {{\nuse super::*;\npub static VERSION_2: Definition = {};\n}}\n",
+        as_rust(&keys),
+        as_rust(&tables::module_names()),
+        as_rust(&tables::network_v1::VERSION_1),
+        as_rust(&tables::network_v2::VERSION_2),
+    );
+    assert!(text.contains("name: \"runcmd\""));
+    if let Some(path) = std::env::var_os("FIRSTLIGHT_TABLES") {
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+/// Returns a constant as Rust: its debug output, with `&` where it has references.
+fn as_rust(value: &dyn std::fmt::Debug) -> String {
+    let (text, mut rust, mut is_string) = (format!("{value:?}"), String::new(), false);
+    for part in text.split_inclusive('"') {
+        if is_string {
+            rust += part;
+        } else {
+            rust += &part
+                .replace('[', "&[")
+                .replace("Some(Deprecation", "Some(&Deprecation")
+                .replace("Some(RequiredKeys", "Some(&RequiredKeys")
+                .replace("Some(Field", "Some(&Field")
+                .replace("Ref(Definition", "Ref(&Definition")
+                .replace("default: Some(", "default: Some(&DefaultValue::")
+                .replace("format: Some(", "format: Some(Format::");
+        }
+        let before = part.trim_end_matches('"');
+        let is_escaped = is_string && (before.len() - before.trim_end_matches('\\').len()) % 2 == 1;
+        is_string = is_escaped || !is_string;
+    }
+    rust
+}

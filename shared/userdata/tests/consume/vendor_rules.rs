@@ -6,7 +6,8 @@ use crate::machine::{Machine, multipart, yaml};
 
 #[test]
 fn user_overrides_system_rules_for_vendor_data() {
-    let vendor = multipart(&[("", "#cloud-config\na: 1"), ("", "#!/bin/sh")]);
+    let template = ("", "## template: jinja\n#cloud-config\nc: 1");
+    let vendor = multipart(&[("", "#cloud-config\na: 1"), ("", "#!/bin/sh"), template]);
     // user-data, system's rules, whether the vendor's script and configuration are used, warnings
     for (user, system, script, config, warnings) in [
         ("", "{enabled: true}", true, true, 0),
@@ -40,9 +41,12 @@ fn user_overrides_system_rules_for_vendor_data() {
         machine.config = yaml(&format!("vendor_data: {system}"));
         let boot = machine.boot(user, &vendor, "");
         let reported = boot.warnings.len() + boot.result.unwrap().findings.iter().count();
+        let config_text = machine.read("instance/vendor-cloud-config.txt");
+        // The result of a template counts as its type.
+        assert_eq!(config_text.contains("a: 1"), config_text.contains("c: 1"), "{user:?} over {system}");
         let seen = (
             machine.mode("instance/scripts/vendor/part-002") == 0o700,
-            machine.read("instance/vendor-cloud-config.txt").contains("a: 1"),
+            config_text.contains("a: 1"),
         );
         assert_eq!(seen, (script, config), "{user:?} over {system}");
         assert_eq!(reported, warnings, "{user:?} over {system}: {:?}", boot.warnings);
