@@ -489,10 +489,13 @@ fn mdbook_builds_the_book() {
     let done = Command::new(tests_dir().join("../packaging/book")).arg(&sources).status();
     assert!(done.is_ok_and(|status| status.success()));
     machine.put(&sources, "/book/src");
-    let list =
-        "cd /book && mdbook build src 2>&1 && ls book book/docs book/docs/reference book/packaging/man";
+    let list = "cd /book && mdbook build src 2>&1 && ls book book/docs book/docs/reference book/packaging/man && \
+         grep -oE 'id=\"timeouts.script\"|edit/main/docs/reference/cloud-config.md' book/docs/reference/cloud-config.html";
     let output = machine.run(&["sh", "-c", list]);
-    for part in ["README.html", "DIFFERENCES.html", "tutorial.html", "cloud-config.html", "firstlight.7.html"]
+    let anchor = "id=\"timeouts.script\"";
+    let edit = "edit/main/docs/reference/cloud-config.md";
+    for part in
+        ["README.html", "DIFFERENCES.html", "try.js", "cloud-config.html", "firstlight.7.html", anchor, edit]
     {
         assert!(output.lines().any(|line| line == part), "{part}: {output}");
     }

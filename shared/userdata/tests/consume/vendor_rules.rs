@@ -44,10 +44,7 @@ fn user_overrides_system_rules_for_vendor_data() {
         let config_text = machine.read("instance/vendor-cloud-config.txt");
         // The result of a template counts as its type.
         assert_eq!(config_text.contains("a: 1"), config_text.contains("c: 1"), "{user:?} over {system}");
-        let seen = (
-            machine.mode("instance/scripts/vendor/part-002") == 0o700,
-            config_text.contains("a: 1"),
-        );
+        let seen = (machine.mode("instance/scripts/vendor/part-002") == 0o700, config_text.contains("a: 1"));
         assert_eq!(seen, (script, config), "{user:?} over {system}");
         assert_eq!(reported, warnings, "{user:?} over {system}: {:?}", boot.warnings);
     }
