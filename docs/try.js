@@ -5,7 +5,7 @@ const [kind, input, output] = ["kind", "input", "output"].map((name) => document
 function shown({ line, column, severity, key, message }, lines) {
     const text = [...(lines[line - 1] ?? "")];
     const rest = text.slice(column - 1).join("");
-    const word = rest.match(/^[\w.-]+|^./u)?.[0] ?? "";
+    const word = rest.match(/^("[^"]*"|'[^']*'|[\w.-]+|.)/u)?.[0] ?? "";
     const mark = document.createElement("u");
     mark.textContent = word || " ";
     const place = `${line}:${column}: ${severity}: ${key ? key + ": " : ""}${message}\n`;
