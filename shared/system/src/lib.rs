@@ -77,6 +77,7 @@ mod large_files;
 pub mod libexec;
 mod link;
 mod link_events;
+mod lock;
 mod log;
 mod mountinfo;
 mod netlink;
