@@ -46,7 +46,7 @@ pub use machine::Machine;
 pub use media::{add_media_cases, assert_media_case};
 pub use module_case::{CaseMachines, ModuleCase};
 pub use net::{Net, RunResult};
-pub use power::{FileSystem, OnDisk, Recording};
+pub use power::{FileSystem, Mounted, OnDisk, Recording};
 pub use reach::Reach;
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};

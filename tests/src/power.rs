@@ -38,25 +38,38 @@ pub struct Recording {
     log: Vec<u8>,
 }
 
+/// A disk that is mounted, until dropped.
+pub struct Mounted {
+    image: PathBuf,
+    /// Where it is mounted.
+    pub root: PathBuf,
+}
+
 /// A machine on a disk, which is unmounted and removed when dropped.
 pub struct OnDisk {
-    image: PathBuf,
-    root: PathBuf,
+    // Before the machine, whose directory it is in.
+    _disk: Mounted,
     /// The machine.
     pub machine: Sandbox,
 }
 
-impl OnDisk {
-    fn new(image: &Path, kind: FileSystem) -> OnDisk {
-        let mount = |root: &Path| {
-            run("mount", &["-o", &format!("loop,{}", kind.options), &text(image), &text(root)]);
-        };
-        let machine = Sandbox::on_disk("power", mount).live().before("on", "mount -t tmpfs tmpfs $root/run");
-        OnDisk { image: image.into(), root: machine.root.clone(), machine }
+impl Mounted {
+    fn new(image: &Path, kind: FileSystem, root: &Path) -> Mounted {
+        run("mount", &["-o", &format!("loop,{}", kind.options), &text(image), &text(root)]);
+        Mounted { image: image.into(), root: root.into() }
     }
 }
 
-impl Drop for OnDisk {
+impl OnDisk {
+    fn new(image: &Path, kind: FileSystem) -> OnDisk {
+        let mut disk = None;
+        let machine = Sandbox::on_disk("power", |root| disk = Some(Mounted::new(image, kind, root)));
+        let machine = machine.live().before("on", "mount -t tmpfs tmpfs $root/run");
+        OnDisk { _disk: disk.unwrap_or_else(|| fail("the disk was not mounted")), machine }
+    }
+}
+
+impl Drop for Mounted {
     fn drop(&mut self) {
         unmount(&self.root);
         // The namespaces of the machine's programs keep the file system until they are gone.
@@ -72,12 +85,8 @@ impl Recording {
     /// Makes a disk and prepares a machine on it with this user-data, then boots it and lets it run for some time. `noise` is
     /// another process that flushes a file all the time, which commits the names of all files but not their content.
     pub fn of_first_boot(kind: FileSystem, user_data: &str, noise: bool, then: Duration) -> Recording {
-        let dir = work_dir("recording");
-        let image = dir.join("image");
-        run("truncate", &["-s", "320M", &text(&image)]);
-        let words: Vec<&str> = kind.mkfs.split(' ').collect();
-        run(words[0], &[&words[1..], &[&text(&image)]].concat());
-        let disk = OnDisk::new(&image, kind);
+        let dir = empty_disk(kind, "320M");
+        let disk = OnDisk::new(&dir.join("image"), kind);
         disk.machine.seed("user-data", user_data);
         disk.machine.run(&["on", "generator"]);
         for name in ["subuid", "subgid"] {
@@ -85,6 +94,23 @@ impl Recording {
         }
         drop(disk);
         Recording::of_boot(dir, kind, noise, then)
+    }
+
+    /// Makes a disk of this size, prepares it, and records what `work` writes to it.
+    pub fn of_work(
+        kind: FileSystem,
+        size: &str,
+        prepare: impl FnOnce(&Path),
+        work: impl FnOnce(&Path),
+    ) -> Recording {
+        let dir = empty_disk(kind, size);
+        prepare(&Mounted::new(&dir.join("image"), kind, &sub_directory(&dir, "mounted")).root);
+        let at = dir.join("mounted");
+        Recording::record(dir, kind, |disk| {
+            let mounted = Mounted::new(disk, kind, &at);
+            work(&mounted.root);
+            mounted
+        })
     }
 
     /// Does the same for the next boot after a power cut.
@@ -95,23 +121,30 @@ impl Recording {
     }
 
     fn of_boot(dir: PathBuf, kind: FileSystem, noise: bool, then: Duration) -> Recording {
-        let (image, log, recorder) = (dir.join("image"), dir.join("log"), dir.join("recorder"));
-        std::fs::create_dir(&recorder).unwrap_or_else(|e| fail(&e.to_string()));
-        let mut recorded = start_recorder(&image, &log, &recorder);
-        let disk = OnDisk::new(&recorder.join("disk"), kind);
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            if noise {
-                scope.spawn(|| flush_until(&disk.root.join("srv/noise"), &ended));
-            }
-            let boot = disk.machine.boot();
-            std::thread::sleep(then);
-            ended.store(true, Ordering::Relaxed);
-            assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, disk.machine.log());
-        });
+        Recording::record(dir, kind, |disk| {
+            let disk = OnDisk::new(disk, kind);
+            let ended = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                if noise {
+                    scope.spawn(|| flush_until(&disk.machine.root.join("srv/noise"), &ended));
+                }
+                let boot = disk.machine.boot();
+                std::thread::sleep(then);
+                ended.store(true, Ordering::Relaxed);
+                assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, disk.machine.log());
+            });
+            disk
+        })
+    }
+
+    /// Records what `work` writes to the disk, which it mounts and returns mounted.
+    fn record<T>(dir: PathBuf, kind: FileSystem, work: impl FnOnce(&Path) -> T) -> Recording {
+        let (log, recorder) = (dir.join("log"), sub_directory(&dir, "recorder"));
+        let mut recorded = start_recorder(&dir.join("image"), &log, &recorder);
+        let mounted = work(&recorder.join("disk"));
         // What follows is written by the unmounting.
         let end = std::fs::metadata(&log).map_or(0, |log| log.len());
-        drop(disk);
+        drop(mounted);
         unmount(&recorder);
         let _ = recorded.wait();
         let mut bytes = std::fs::read(&log).unwrap_or_else(|e| fail(&e.to_string()));
@@ -137,9 +170,18 @@ impl Recording {
     /// Starts the machine as a power cut after `cut` writes leaves it. With a seed, each write since the last flush is on the disk or not
     /// at random.
     pub fn after_cut(&self, cut: usize, seed: Option<u64>) -> OnDisk {
+        OnDisk::new(&self.cut_image(cut, seed), self.kind)
+    }
+
+    /// Mounts the disk as a power cut after `cut` writes leaves it; `seed` as in [`Recording::after_cut`].
+    pub fn mounted_after_cut(&self, cut: usize, seed: Option<u64>) -> Mounted {
+        Mounted::new(&self.cut_image(cut, seed), self.kind, &sub_directory(&self.dir, "mounted"))
+    }
+
+    fn cut_image(&self, cut: usize, seed: Option<u64>) -> PathBuf {
         let image = self.dir.join("cut");
         self.write_image(&image, cut, seed);
-        OnDisk::new(&image, self.kind)
+        image
     }
 
     fn write_image(&self, image: &Path, cut: usize, seed: Option<u64>) {
@@ -165,6 +207,22 @@ impl Drop for Recording {
     fn drop(&mut self) {
         clean_up(&self.dir);
     }
+}
+
+/// Makes a directory with an empty file system in the file `image`.
+fn empty_disk(kind: FileSystem, size: &str) -> PathBuf {
+    let dir = work_dir("recording");
+    let image = dir.join("image");
+    run("truncate", &["-s", size, &text(&image)]);
+    let words: Vec<&str> = kind.mkfs.split(' ').collect();
+    run(words[0], &[&words[1..], &[&text(&image)]].concat());
+    dir
+}
+
+fn sub_directory(dir: &Path, name: &str) -> PathBuf {
+    let dir = dir.join(name);
+    std::fs::create_dir_all(&dir).unwrap_or_else(|e| fail(&e.to_string()));
+    dir
 }
 
 fn start_recorder(image: &Path, log: &Path, directory: &Path) -> Child {

@@ -199,6 +199,74 @@ fn only_a_first_boot_flushes_and_only_late() {
     }
 }
 
+/// Runs a shell script in a root, and returns its output, with its status as the last line.
+fn in_root(root: &Path, script: &str) -> String {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "chroot"]).arg(root).args(["/bin/sh", "-c"]);
+    let all = format!("exec 2>&1; mount -t proc proc /proc; mount -t tmpfs tmpfs /run; {script}\necho $?");
+    let output = command.arg(all).env("DEBIAN_FRONTEND", "noninteractive").output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The machine has Debian's cloud-init, which has set it up. Whenever the power is cut, no file of the instance is lost, no program is
+/// torn, and `dpkg` completes the installation.
+#[test]
+#[ignore = "installs packages on many disks: make slow"]
+fn power_may_be_cut_during_the_installation_of_the_package() {
+    const MARK: &str = "var/lib/cloud/instances/i-1/sem/config_ssh";
+    const COMPLETE: &str =
+        "dpkg --configure -a; dpkg -i /var/tmp/*.deb && dpkg --verify firstlight && cloud-init --version";
+    let cuts = std::env::var("FIRSTLIGHT_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(24);
+    let package = tests::package();
+    let prepare = |root: &Path| {
+        let of_debian = tests::script("root", &[&tests::suite(), "cloud-init", "cloud-guest-utils"]);
+        let copied = Command::new("cp").arg("-a").arg(format!("{}/.", of_debian.trim())).arg(root).status();
+        assert!(copied.is_ok_and(|status| status.success()));
+        for path in std::fs::read_dir(package.parent().unwrap()).unwrap().flatten().map(|e| e.path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name.starts_with("firstlight_") || name.starts_with("cloud-init_") {
+                std::fs::copy(&path, root.join("var/tmp").join(name)).unwrap();
+            }
+        }
+        tests::write(&root.join(MARK), "1: 2\n");
+    };
+    let install = |root: &Path| {
+        let output = in_root(root, "dpkg -i /var/tmp/*.deb");
+        assert!(output.ends_with("\n0\n"), "{output}");
+    };
+    let recording = Recording::of_work(EXT4, "1G", prepare, install);
+    let programs = |root: &Path| {
+        let list = in_root(
+            root,
+            "cd /usr/lib/cloud-init && md5sum cloud-init-* ds-identify /usr/bin/cloud-init 2>/dev/null",
+        );
+        list.lines()
+            .filter(|line| !line.ends_with(".dpkg-new"))
+            .filter_map(|line| line.split_once("  "))
+            .map(|(sum, name)| (name.to_string(), sum.to_string()))
+            .collect()
+    };
+    let before: BTreeMap<String, String> = programs(&recording.mounted_after_cut(0, None).root);
+    let after: BTreeMap<String, String> = programs(&recording.mounted_after_cut(recording.len(), None).root);
+    assert!(!before.is_empty() && after.len() > 4, "{before:?} {after:?}");
+    eprintln!("{} writes and flushes", recording.len());
+    for n in 1..=cuts {
+        let cut = (n * recording.len() / cuts, (n % 2 == 0).then_some(n as u64));
+        let disk = recording.mounted_after_cut(cut.0, cut.1);
+        for (name, sum) in programs(&disk.root) {
+            let sums = [before.get(&name), after.get(&name)];
+            assert!(sums.contains(&Some(&sum)), "{cut:?}: {name} is torn");
+        }
+        assert_eq!(std::fs::read_to_string(disk.root.join(MARK)).unwrap(), "1: 2\n", "{cut:?}");
+        let output = in_root(&disk.root, COMPLETE);
+        assert!(output.ends_with("\n0\n"), "{cut:?}: {output}");
+        for unit in ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"] {
+            let link = format!("etc/systemd/system/cloud-init.target.wants/{unit}.service");
+            assert!(disk.root.join(&link).is_symlink(), "{cut:?}: {link} is missing");
+        }
+    }
+}
+
 #[test]
 #[ignore = "hundreds of boots: make slow"]
 fn power_may_be_cut_at_any_write() {

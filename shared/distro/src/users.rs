@@ -2,11 +2,10 @@
 //! lines; a password, hashed or not, is passed to a program on its standard input only.
 
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use system::{Command, Error, Result, System, WriteOptions, debug, info, warning};
+use system::{Command, Deadline, Error, Result, System, WriteOptions, debug, info, warning};
 
 use crate::{Distro, Family};
 
@@ -14,6 +13,8 @@ const SHADOW: &str = "/etc/shadow";
 const SKEL: &str = "/etc/skel";
 /// The limit of its size.
 const MAX_SHADOW: u64 = 16 << 20;
+// Wait: accounts | another program that changes /etc/shadow, as lckpwdf(3) waits | -
+const LOCK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A user to create.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -157,10 +158,22 @@ fn with_expired_password(shadow: &[u8], name: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Writes shadow(5) with its mode and owner.
-fn write_shadow(sys: &System, text: Vec<u8>, meta: &Metadata) -> Result<()> {
+/// Changes shadow(5), whose mode and owner stay, while no other program changes it. Returns `false` if `change` returns `None`
+/// or the file does not exist.
+///
+/// # Errors
+/// Fails if another program is changing the accounts, or if the file cannot be read or written.
+fn change_shadow(sys: &System, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) -> Result<bool> {
+    let _lock = sys.lock_accounts(Deadline::after(LOCK_TIMEOUT))?;
+    // Programs without lckpwdf(3), such as those of musl, have this lock only.
+    if sys.exists(format!("{SHADOW}.lock")) {
+        return Err(Error::new(format!("{SHADOW} is locked: {SHADOW}.lock exists")));
+    }
+    let Some((old, meta)) = sys.read_to_change(SHADOW, MAX_SHADOW)? else { return Ok(false) };
+    let Some(new) = change(&old) else { return Ok(false) };
     let how = WriteOptions::mode(meta.mode() & 0o7777).owner((Some(meta.uid()), Some(meta.gid())));
-    sys.write(SHADOW, text, how.durable()).map(drop)
+    sys.write(SHADOW, new, how.durable())?;
+    Ok(true)
 }
 
 /// Returns whether text is a password field of shadow(5) that crypt(5) knows: a hash, or a field that no password matches,
@@ -207,22 +220,19 @@ fn has_user_groups(sys: &System) -> bool {
 /// Writes fields that crypt(5) knows to shadow(5), with today as the day of the change, as chpasswd(8) does. Returns whether
 /// all were written: not while a program changes the file, or if a user is not in it.
 fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
-    let is_writable =
-        !sys.exists(format!("{SHADOW}.lock")) && fields.iter().all(|(_, f)| is_password_field(f));
-    let Some((mut text, meta)) =
-        sys.read_to_change(SHADOW, MAX_SHADOW).ok().flatten().filter(|_| is_writable)
-    else {
-        return false;
-    };
     let today = (sys.clock().wall().as_secs() / 86_400).to_string();
-    for (name, field) in fields {
-        let changed = with_changed_fields(&text, name, |fields| {
-            fields.splice(1..3, [field.as_bytes(), today.as_bytes()]);
-        });
-        let Some(changed) = changed else { return false };
-        text = changed;
-    }
-    write_shadow(sys, text, &meta).inspect_err(|e| warning!(sys, "{e}")).is_ok()
+    let change = |old: &[u8]| {
+        fields.iter().try_fold(old.to_vec(), |text, (name, field)| {
+            with_changed_fields(&text, name, |fields| {
+                fields.splice(1..3, [field.as_bytes(), today.as_bytes()]);
+            })
+        })
+    };
+    fields.iter().all(|(_, field)| is_password_field(field))
+        && change_shadow(sys, change).unwrap_or_else(|e| {
+            warning!(sys, "{e}");
+            false
+        })
 }
 
 /// Returns whether passwd(1) is busybox', which cannot expire passwords, and fails for a password that is unlocked already.
@@ -258,17 +268,14 @@ fn set_expiry(sys: &System, user: &NewUser) -> Result<()> {
         return Ok(());
     }
     let field = |days: Option<u32>| days.map(|days| days.to_string()).unwrap_or_default();
-    let old = sys.read_to_change(SHADOW, MAX_SHADOW)?;
-    let new =
-        old.as_ref().and_then(|(text, _)| with_expiry(text, &user.name, &field(inactive), &field(expires)));
-    match (old, new) {
-        (Some((_, meta)), Some(text)) => write_shadow(sys, text, &meta),
-        _ if expires.is_none() && inactive.is_none() => {
-            debug!(sys, "user {} is not in {SHADOW}", user.name);
-            Ok(())
+    let change = |old: &[u8]| with_expiry(old, &user.name, &field(inactive), &field(expires));
+    if !change_shadow(sys, change)? {
+        if expires.is_some() || inactive.is_some() {
+            return Err(Error::new(format!("setting the expiry: the user is not in {SHADOW}")));
         }
-        _ => Err(Error::new(format!("setting the expiry: the user is not in {SHADOW}"))),
+        debug!(sys, "user {} is not in {SHADOW}", user.name);
     }
+    Ok(())
 }
 
 /// Returns the password field of a file such as shadow(5); `None` also if the file cannot be read.
@@ -607,10 +614,10 @@ impl Distro {
             if sys.is_dry_run() {
                 return Ok(());
             }
-            let missing = || Error::new(format!("expiring the password of {name}: not in {SHADOW}"));
-            let (text, meta) = sys.read_to_change(SHADOW, MAX_SHADOW)?.ok_or_else(missing)?;
-            let text = with_expired_password(&text, name).ok_or_else(missing)?;
-            return write_shadow(sys, text, &meta);
+            return match change_shadow(sys, |old| with_expired_password(old, name))? {
+                true => Ok(()),
+                false => Err(Error::new(format!("expiring the password of {name}: not in {SHADOW}"))),
+            };
         }
         run(sys, to_strings(&["passwd", "--expire", name]))
     }
@@ -785,6 +792,25 @@ mod tests {
             lines,
             ["adduser -D -g B b -h /h -G g -s /bin/sh -u 7 -S -H b", "addgroup b x", "addgroup b y"]
         );
+    }
+
+    #[test]
+    fn shadow_changes_only_while_no_other_program_changes_it() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        sys.write(SHADOW, "al:x:1::::::\n", WriteOptions::mode(0o640)).unwrap();
+        let field = [("al".to_string(), "*".to_string())];
+        sys.write("/etc/shadow.lock", "1", WriteOptions::default()).unwrap();
+        assert!(!write_password_fields(&sys, &field), "shadow.lock exists");
+        sys.remove("/etc/shadow.lock").unwrap();
+        let held = sys.lock_accounts(Deadline::after(LOCK_TIMEOUT)).unwrap();
+        let other = System::new(&top);
+        assert!(other.lock_accounts(Deadline::after(Duration::ZERO)).is_err(), "held");
+        drop(held);
+        assert!(write_password_fields(&other, &field));
+        let text = sys.read_text(SHADOW).unwrap();
+        assert!(text.starts_with("al:*:") && text.ends_with("::::::\n"), "{text}");
+        assert_eq!((sys.mode(SHADOW), sys.mode("/etc/.pwd.lock")), (Some(0o640), Some(0o600)));
     }
 
     #[test]

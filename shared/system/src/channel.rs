@@ -13,14 +13,12 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, set
 use nix::sys::termios::{self, ControlFlags, FlushArg, SetArg};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
+use crate::lock::lock_file;
 use crate::packet::poll_fds;
-use crate::read::WRITE_LOCK;
 use crate::{Deadline, Error, Result, ResultExt, System};
 
 /// In bytes per second: half of what a line of 9600 baud carries. A slower response is ended.
 const MIN_RATE: u64 = 512;
-/// The pause between two attempts to lock a port.
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// The limit of what [`Channel::discard_input`] reads.
 const MAX_DISCARDED: usize = 1 << 20;
 
@@ -100,18 +98,7 @@ impl Channel {
     /// # Errors
     /// Fails if another process holds the lock until the deadline.
     pub fn lock(&self, deadline: Deadline) -> Result<()> {
-        loop {
-            match fcntl(&self.fd, FcntlArg::F_SETLK(&WRITE_LOCK)) {
-                Ok(_) => return Ok(()),
-                Err(Errno::EACCES | Errno::EAGAIN | Errno::EINTR) if !deadline.is_expired() => {
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(Errno::EACCES | Errno::EAGAIN) => {
-                    return Err(self.timeout("another process holds the lock"));
-                }
-                Err(e) => return Err(e).context(format_args!("locking {}", self.name)),
-            }
-        }
+        lock_file(&self.fd, deadline).context(format_args!("locking {}", self.name))
     }
 
     /// Sends bytes.

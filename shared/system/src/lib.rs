@@ -76,6 +76,7 @@ mod large_files;
 pub mod libexec;
 mod link;
 mod link_events;
+mod lock;
 mod log;
 mod mountinfo;
 mod netlink;

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::OFlag;
 
 use crate::path::{TrailingLink, is_refused, is_temporary_name};
 use crate::{Error, Result, ResultExt, System};
@@ -110,17 +110,6 @@ impl System {
         let mut bytes = Vec::with_capacity(limit as usize);
         file.take(limit).read_to_end(&mut bytes).context(format_args!("reading {}", path.display()))?;
         Ok(bytes)
-    }
-
-    /// Returns the process that holds a lock (fcntl(2)) on the file, 0 if it is in another PID namespace; `None` if the file is
-    /// not locked or does not exist.
-    pub fn lock_holder(&self, path: &str) -> Option<u32> {
-        let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
-        let host = self.root().host_followed(path);
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(host).ok()?;
-        let mut lock = WRITE_LOCK;
-        fcntl(&file, FcntlArg::F_GETLK(&mut lock)).ok()?;
-        (lock.l_type != libc::F_UNLCK as libc::c_short).then(|| u32::try_from(lock.l_pid).unwrap_or_default())
     }
 
     /// Returns the content of a regular file of at most `limit` bytes with its metadata, both of the same file. For paths
@@ -232,15 +221,6 @@ impl System {
         }
     }
 }
-
-/// A lock of a whole file for writing, as fcntl(2) takes it.
-pub(crate) const WRITE_LOCK: libc::flock = libc::flock {
-    l_type: libc::F_WRLCK as libc::c_short,
-    l_whence: libc::SEEK_SET as libc::c_short,
-    l_start: 0,
-    l_len: 0,
-    l_pid: 0,
-};
 
 /// Opens a file of the host for reading, without waiting for a writer.
 fn open(host: &Path, flags: libc::c_int) -> io::Result<fs::File> {
