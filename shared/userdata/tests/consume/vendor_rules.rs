@@ -39,6 +39,8 @@ fn user_overrides_system_rules_for_vendor_data() {
     ] {
         let mut machine = Machine::new("vendor");
         machine.config = yaml(&format!("vendor_data: {system}"));
+        fs::create_dir_all(&machine.top).unwrap();
+        fs::write(machine.top.join("instance-data.json"), "{}").unwrap();
         let boot = machine.boot(user, &vendor, "");
         let reported = boot.warnings.len() + boot.result.unwrap().findings.iter().count();
         let config_text = machine.read("instance/vendor-cloud-config.txt");

@@ -9,15 +9,14 @@ fn clean_removes_only_what_is_requested() {
     let machine = done();
     machine.put("var/lib/cloud/seed/nocloud/meta-data", "");
     machine.put("var/log/cloud-init.log", "");
-    // What an interrupted write leaves.
-    machine.put("var/lib/cloud/.x.1.new", "");
+    machine.put("var/lib/cloud/.x", "");
     machine.put("etc/netplan/50-cloud-init.yaml", "");
     machine.put("etc/netplan/60-mine.yaml", "");
     machine.put("etc/netplan/50-cloud-init-mine.yaml", "");
     machine.put("etc/systemd/network/10-cloud-init-eth0.network", "");
     assert_eq!(machine.run("clean"), (0, String::new(), String::new()));
     assert!(!machine.exists("var/lib/cloud/data") && machine.exists("var/lib/cloud/seed/nocloud"));
-    assert!(!machine.exists("var/lib/cloud/.x.1.new"));
+    assert!(!machine.exists("var/lib/cloud/.x"));
     assert!(machine.exists("var/log/cloud-init.log") && machine.exists("etc/netplan/50-cloud-init.yaml"));
     assert_eq!(machine.run("clean --logs --seed --machine-id --configs network ssh_config").0, 0);
     assert!(!machine.exists("var/lib/cloud/seed") && !machine.exists("var/log/cloud-init.log"));
