@@ -5,7 +5,7 @@ function __cloud_init_path --description 'Print the commands that the line has s
     set -l path cloud-init
     for word in (commandline -opc)[2..-1]
         switch "$path $word"
-            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init schema' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init doctor' 'cloud-init state' 'cloud-init state check' 'cloud-init state repair' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime'
+            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init schema' 'cloud-init explain' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init try' 'cloud-init doctor' 'cloud-init state' 'cloud-init state check' 'cloud-init state repair' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime' 'cloud-init help'
                 set path "$path $word"
         end
     end
@@ -14,6 +14,11 @@ end
 
 function __cloud_init_modules --description 'Print the modules that the configuration names'
     string match -rg '^ *- *([a-z][a-z0-9_-]*) *$' </etc/cloud/cloud.cfg 2>/dev/null | sort -u
+end
+
+function __cloud_init_variables --description 'Print the names of instance data below the one that was typed'
+    set -l parent (string match -r '.*(?=\.)' -- (commandline -ct))
+    cloud-init query --list-keys $parent 2>/dev/null | string replace -r '^' "$(string join '' $parent.)"
 end
 
 complete -c cloud-init -c cloud-id -f
@@ -33,15 +38,18 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a query -d 
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a features -d 'List the supported configuration features.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a analyze -d 'Show how long each part of a boot took.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a schema -d 'Validate a configuration, or print the documentation of its keys.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a explain -d 'Show type, default, meaning and origin of a configuration key, or list all keys.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a collect-logs -d 'Collect the files that a bug report needs in one archive.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a clean -d 'Remove the state of earlier boots, so that the next boot is a first boot.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a status -d 'Show what cloud-init is doing or how it ended.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a cloud-id -d 'Print the identifier of the cloud.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a plan -d 'Show what the next boot would do, without doing it.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a apply -d 'Run the stages on the image given with --root.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a try -d 'Boot a throwaway container with this user-data, and show what was done and what failed.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a doctor -d 'Show on one page why a machine did not come up as expected.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a state -d 'Check and repair the state of earlier boots.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a devel -d 'Tools for authors of user-data and images.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a help -d 'Print the help of a command.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init init"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init init"' -s l -l local -d 'Run the local stage: datasources that need no network.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init init"' -s f -l file -r -F -d 'Additional configuration file; overrides all others.'
@@ -61,9 +69,9 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s a -
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s l -l list-keys -d 'List the keys below VARNAME.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s f -l format -r -d 'Template to render, for example \'{{ v1.region }}\'; with --identify: text or json.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -l identify -d 'Show why cloud-init runs or does not: each datasource with its evidence.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -l explain -r -d 'Show which file or part set a configuration key, what it replaced and what was dropped.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s n -l name -r -a '(cloud-init query --list-keys 2>/dev/null)' -d 'Older spelling of VARNAME.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -a '(cloud-init query --list-keys 2>/dev/null)'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -l explain -r -a '(cloud-init explain 2>/dev/null)' -d 'Show which file or part set a configuration key, what it replaced and what was dropped.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s n -l name -r -a '(__cloud_init_variables)' -d 'Older spelling of VARNAME.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -a '(__cloud_init_variables)'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init features"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a blame -d 'List the events of each boot, longest first.'
@@ -88,14 +96,17 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s h -l help -d 'Print this help and exit.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s c -l config-file -r -F -d 'Configuration file to validate.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s c -l config-file -r -F -d 'Configuration file to validate, as FILE.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s t -l schema-type -r -a 'cloud-config network-config' -d 'Type of the file.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s i -l instance-data -r -F -d 'Instance data to render a template with (default: the data of this instance).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l system -d 'Validate the configuration of this instance.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l annotate -d 'Print the file with each problem marked.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l format -r -a 'text json sarif' -d 'Output format.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l docs -a '(__cloud_init_modules)' -d 'Print the keys of a module, or of all modules.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l explain -d 'Show where the value of a key, or of every key, was set.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l docs -a '(cloud-init explain 2>/dev/null)' -d 'Print the keys of a module, of all modules, or one key (users.sudo).'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l explain -a '(cloud-init explain 2>/dev/null)' -d 'Show where the value of a key, or of every key, was set.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -F
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init explain"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init explain"' -a '(cloud-init explain 2>/dev/null)'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init collect-logs"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init collect-logs"' -s v -l verbose -d 'List each file.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init collect-logs"' -s t -l tarfile -r -F -d 'Archive to write.'
@@ -117,14 +128,18 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init cloud-id"' -s 
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init cloud-id"' -s i -l instance-data -r -F -d 'Instance data to read (default: the data of this instance).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -s u -l user-data -r -F -d 'Plan the boot of a new instance with this user-data.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l datasource -r -d 'Datasource to use (default: the detected one).'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l datasource -r -a 'NoCloud ConfigDrive LXD OpenNebula DigitalOcean Azure AltCloud VMware OVF MAAS GCE OpenStack AliYun Vultr Ec2 CloudSigma CloudStack SmartOS Bigstep Scaleway Hetzner IBMCloud Oracle Exoscale RbxCloud UpCloud NWCS Akamai WSL CloudCIX None' -d 'Datasource to use (default: the detected one).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l fresh -d 'Plan the boot of a new instance.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l format -r -a 'text json' -d 'Output format.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l sensitive -d 'Show the contents of files that are not world-readable.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -s u -l user-data -r -F -d 'User-data to apply (default: the image\'s seed).'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l datasource -r -d 'Datasource to use (default: the detected one).'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l datasource -r -a 'NoCloud ConfigDrive LXD OpenNebula DigitalOcean Azure AltCloud VMware OVF MAAS GCE OpenStack AliYun Vultr Ec2 CloudSigma CloudStack SmartOS Bigstep Scaleway Hetzner IBMCloud Oracle Exoscale RbxCloud UpCloud NWCS Akamai WSL CloudCIX None' -d 'Datasource to use (default: the detected one).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l diff -d 'Show the changes as a patch, without making them.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init try"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init try"' -l shell -d 'Open a shell in the container before it is removed.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init try"' -l keep -r -a '(__fish_complete_directories)' -d 'Keep what the boot wrote in this new directory.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init try"' -F
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l format -r -a 'text json' -d 'Output format.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l network -d 'Also ask the name servers.'
@@ -166,3 +181,4 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel make-mim
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel make-mime"' -s a -l attach -r -F -d 'File with its content type, for example config.yaml:cloud-config.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel make-mime"' -s l -l list-types -d 'List the known content types.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel make-mime"' -s f -l force -d 'Accept unknown content types.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init help"' -s h -l help -d 'Print this help and exit.'

@@ -8,6 +8,11 @@ use tests::{Block, Machine, Page, Sandbox, binaries, tests_dir};
 
 /// Commands that are not run here, each with the place that covers it.
 const LISTED: &[(&str, &str)] = &[
+    ("sudo cloud-init try fixed.yaml", "tests/tests/trial.rs"),
+    (
+        "cloud-init devel render -i /usr/share/doc/cloud-init/examples/instance-data/ec2.json web.yaml",
+        "stages/cli/tests/commands/devel.rs renders with a file",
+    ),
     ("make demo", "tests/tests/demo.rs"),
     ("make test", "this is it; tests/fresh runs it in minimal chroots"),
     ("make deb", "make test"),

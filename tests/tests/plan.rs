@@ -205,6 +205,41 @@ fn secrets_stay_in_the_plan() {
     assert!(String::from_utf8_lossy(&asked.stdout).contains("+ hunter2"));
 }
 
+/// `--debug` shows each request, and the instance data.
+#[test]
+fn debug_shows_requests_and_instance_data() {
+    use std::io::{Read, Write};
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let port = server.local_addr().map_or(0, |address| address.port());
+    std::thread::spawn(move || {
+        for mut client in server.incoming().flatten() {
+            let mut request = [0; 4096];
+            let length = client.read(&mut request).unwrap_or_default();
+            let body = match String::from_utf8_lossy(&request[..length]).split(' ').nth(1) {
+                Some("/meta-data") => "instance-id: i-served\n",
+                _ => "",
+            };
+            let head =
+                format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+            let _ = client.write_all((head + body).as_bytes());
+        }
+    });
+    let sandbox = Sandbox::new("plan-debug");
+    let config = format!("datasource: {{NoCloud: {{seedfrom: 'http://user:hunter2@127.0.0.1:{port}/'}}}}\n");
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-served.cfg"), config);
+    let mut command = Command::new(binaries().join("cloud-init"));
+    command.arg("--debug").arg("--root").arg(&sandbox.root).args(["plan", "--datasource", "NoCloud"]);
+    let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        text.contains("  request: ")
+            && text.contains(&format!(" ms  http://127.0.0.1:{port}/meta-data: 200")),
+        "{text}"
+    );
+    assert!(text.contains("\ninstance data\n") && text.contains("\"instance_id\": \"i-served\""), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
 /// A plan that waits for a silent server, and the directory to which it writes.
 struct RunningPlan {
     plan: std::process::Child,

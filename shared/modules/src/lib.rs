@@ -101,7 +101,9 @@ macro_rules! modules {
         pub const MODULES: &[&Module] = &[$($(&$($part)::+::MODULE,)*)*];
         /// The modules, as checks, schema and documentation need them.
         pub(crate) const DOCS: &[Section] = &[
-            $($(Section::of::<$($part)::+::Keys>($($part)::+::MODULE.name),)*)*
+            $($(Section::of::<$($part)::+::Keys>(
+                $($part)::+::MODULE.name, stringify!($list), $($part)::+::MODULE.frequency
+            ),)*)*
         ];
     };
 }

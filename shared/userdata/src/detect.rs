@@ -79,6 +79,18 @@ pub fn detect(content: &[u8]) -> Option<&'static str> {
     })
 }
 
+/// Returns the header that a misspelled first line resembles.
+pub fn similar_header(line: &str) -> Option<&'static str> {
+    let squeezed = |text: &str| -> String {
+        let text = text.trim_start_matches('#').to_ascii_lowercase();
+        text.chars().filter(|c| !c.is_whitespace()).collect()
+    };
+    let line = squeezed(line);
+    let of_lines = HEADERS.iter().filter(|(header, _)| *header != "#!").map(|(header, _)| *header);
+    let near = config::did_you_mean(&line, of_lines.clone().map(|h| h.trim_start_matches(['#', ' '])))?;
+    of_lines.into_iter().find(|header| header.ends_with(near))
+}
+
 /// Returns whether the content is addressed to systemd-imds(1): its header, or a JSON object with `systemd.credentials`.
 pub fn is_for_systemd(content: &[u8]) -> bool {
     if content.starts_with(b"#systemd-userdata\n") {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use config::merge::Strategy;
 use config::settings::ParsedFile;
 use config::yaml::{self, Parsed};
-use config::{Findings, Map, Node};
+use config::{Finding, Findings, Map, Node};
 use system::{Command, OutputMode, Result, System, WriteOptions, debug, info, warning};
 
 use crate::options::{Dirs, Options};
@@ -233,7 +233,7 @@ impl<'a> Handler<'a> {
                     self.failed.push(format!("{}: part {name}: {e}", self.source.name()));
                 }
                 found.map_err(|e| e.to_string()).map(|found| {
-                    found.warnings.iter().for_each(|warning| warning!(sys, "{name}: {warning}"));
+                    found.messages().for_each(|message| warning!(sys, "{name}: {message}"));
                     found.parts.iter().for_each(|part| self.handle_part(part));
                 })
             }
@@ -304,30 +304,12 @@ impl<'a> Handler<'a> {
             *base = patch::apply(&source, &text, base).map_err(|e| format!("{source}: {e}"))?;
             return Ok(());
         }
-        let parsed = match part.text() {
-            Some(text) => yaml::parse(&source, &text),
-            // Reports the position of the first invalid byte.
-            None => yaml::parse_bytes(&source, &part.payload),
-        };
-        let parsed = parsed.map_err(|e| e.to_string())?;
-        let mut config = parsed.root;
-        for finding in parsed.findings {
+        let config = read_config(&source, part)?;
+        for finding in config.findings {
             self.findings.add(finding.kind, &finding.at, finding.key, finding.message);
         }
-        if config.is_null() {
-            return Err("empty cloud config".to_string());
-        }
-        if config.as_map().is_none() {
-            return Err(format!("{}: expected a map, found {}", config.at, config.kind()));
-        }
-        let own = Strategy::take_from(&mut config).map_err(|e| e.to_string())?.unwrap_or_default();
-        let strategy = match part.merge_type() {
-            Some(header) => own.then(Strategy::parse_text(header).map_err(|e| format!("Merge-Type: {e}"))?),
-            None => own,
-        };
-        let strategy = if strategy.is_empty() { Strategy::default_for_parts() } else { strategy };
         let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
-        strategy.merge_into(base, config);
+        config.strategy.merge_into(base, config.root);
         Ok(())
     }
 
@@ -433,6 +415,54 @@ impl<'a> Handler<'a> {
         }
         text
     }
+}
+
+/// A part as it is merged into the configuration.
+#[derive(Debug)]
+pub struct PartConfig {
+    /// The keys, without those that say how to merge.
+    pub root: Node,
+    /// How it is merged into the earlier parts.
+    pub strategy: Strategy,
+    /// Problems that do not stop the reader.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads a part that is a cloud-config, or a rendered template of one.
+///
+/// # Errors
+///
+/// Says why a boot skips the part, without its content.
+pub fn read_config(source: &str, part: &Part<'_>) -> std::result::Result<PartConfig, String> {
+    let parsed = match part.text() {
+        Some(text) => yaml::parse(source, &text),
+        // Reports the position of the first invalid byte.
+        None => yaml::parse_bytes(source, &part.payload),
+    };
+    let Parsed { mut root, findings } = parsed.map_err(|e| e.to_string())?;
+    if root.is_null() {
+        return Err("empty cloud config".to_string());
+    }
+    if root.as_map().is_none() {
+        return Err(format!("{}: expected a map, found {}", root.at, root.kind()));
+    }
+    let own = Strategy::take_from(&mut root).map_err(|e| e.to_string())?.unwrap_or_default();
+    let strategy = match part.merge_type() {
+        Some(header) => own.then(Strategy::parse_text(header).map_err(|e| format!("Merge-Type: {e}"))?),
+        None => own,
+    };
+    let strategy = if strategy.is_empty() { Strategy::default_for_parts() } else { strategy };
+    Ok(PartConfig { root, strategy, findings })
+}
+
+/// Returns what is wrong with a part that no built-in handler accepts; `None` if nothing is.
+pub fn why_unhandled(part: &Part<'_>) -> Option<String> {
+    let Part { content_type, payload, .. } = part;
+    let is_fine = payload.is_empty()
+        || detect::is_handled(content_type)
+        || detect::is_for_systemd(payload)
+        || windows_script(payload).is_some_and(|(script, _)| script.starts_with(b"#!"));
+    (!is_fine).then(|| hint(content_type, payload))
 }
 
 #[cfg(test)]

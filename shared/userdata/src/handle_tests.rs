@@ -50,11 +50,36 @@ fn hints_do_not_leak_secrets() {
     const UTF_16: &str = "6 bytes of UTF-16, as PowerShell's '>' writes; save the file as UTF-8";
     const WINDOWS: &str = "a Windows script; Linux scripts begin with '#!/bin/sh' or another interpreter";
     for (kind, payload, expected) in [
-        ("text/x-not-multipart", &b"#cloud-confg\npassword: x"[..], "unknown header '#cloud-confg'"),
+        (
+            "text/x-not-multipart",
+            &b"#cloud-confg\npassword: x"[..],
+            "unknown header '#cloud-confg'; did you mean '#cloud-config'?",
+        ),
+        (
+            "text/x-not-multipart",
+            b"# Cloud-config\na: x",
+            "unknown header '# Cloud-config'; did you mean '#cloud-config'?",
+        ),
+        (
+            "text/x-not-multipart",
+            b"# template: jinja\n",
+            "unknown header '# template: jinja'; did you mean '## template: jinja'?",
+        ),
+        ("text/x-not-multipart", b"#secret\n", "unknown header '#secret'"),
+        (
+            "text/x-not-multipart",
+            b"Content-Type: multipart/mixed; boundary=x\n",
+            "a MIME message without the header 'MIME-Version: 1.0'",
+        ),
+        (
+            "text/x-not-multipart",
+            b"secret text",
+            "11 bytes of text that do not begin with a header such as '#cloud-config' or '#!/bin/sh'",
+        ),
         (
             "text/x-not-multipart",
             b"password: secret",
-            "16 bytes of text that do not begin with a header such as '#cloud-config' or '#!/bin/sh'",
+            "16 bytes of text that do not begin with '#cloud-config', which has to be the first line of a configuration",
         ),
         (
             "text/x-not-multipart",

@@ -36,6 +36,14 @@ pub fn leaves(message: &[u8], max: usize) -> Result<Vec<Leaf<'_>>> {
     Ok(found)
 }
 
+/// Returns whether a line of a message is its boundary without the dashes that make it a separator.
+pub fn has_bare_boundary(message: &[u8]) -> bool {
+    let (headers, body) = Headers::parse(message.trim_ascii_start());
+    let boundary = headers.parameter("content-type", "boundary").unwrap_or_default();
+    let is_bare = |line: &[u8]| trim_line_end(line).trim_ascii() == boundary.trim_end().as_bytes();
+    !boundary.is_empty() && body.split(|b| *b == b'\n').any(is_bare)
+}
+
 fn walk<'a>(entity: &'a [u8], depth: usize, max: usize, found: &mut Vec<Leaf<'a>>) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::new(format!("MIME message nested deeper than {MAX_DEPTH} levels")));

@@ -103,15 +103,21 @@ pub fn hint(content_type: &str, payload: &[u8]) -> String {
         );
     }
     let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
-    match std::str::from_utf8(line) {
-        Ok(line) if line.strip_prefix('#').is_some_and(config::looks_like_name) => {
-            format!("unknown header '{line}'")
-        }
-        Ok(_) if std::str::from_utf8(payload).is_ok() => {
-            format!(
-                "{size} bytes of text that do not begin with a header such as '#cloud-config' or '#!/bin/sh'"
-            )
-        }
-        _ => format!("{size} bytes of binary data"),
+    let Ok(line) = std::str::from_utf8(line) else { return format!("{size} bytes of binary data") };
+    if let Some(near) = detect::similar_header(line) {
+        return format!("unknown header '{line}'; did you mean '{near}'?");
     }
+    if line.strip_prefix('#').is_some_and(config::looks_like_name) {
+        return format!("unknown header '{line}'");
+    }
+    if line.to_ascii_lowercase().starts_with("content-type: multipart/") {
+        return "a MIME message without the header 'MIME-Version: 1.0'".into();
+    }
+    let Ok(text) = std::str::from_utf8(payload) else { return format!("{size} bytes of binary data") };
+    let is_map = config::yaml::parse("", text).is_ok_and(|parsed| parsed.root.as_map().is_some());
+    let header = match is_map {
+        true => "'#cloud-config', which has to be the first line of a configuration",
+        false => "a header such as '#cloud-config' or '#!/bin/sh'",
+    };
+    format!("{size} bytes of text that do not begin with {header}")
 }

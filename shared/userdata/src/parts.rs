@@ -27,6 +27,15 @@ pub struct Parts<'a> {
     pub parts: Vec<Part<'a>>,
     /// Messages about parts that were skipped or needed special treatment, without their content.
     pub warnings: Vec<String>,
+    /// Messages about data that other versions of cloud-init do not decode.
+    pub notes: Vec<String>,
+}
+
+impl Parts<'_> {
+    /// Returns the warnings and the notes.
+    pub fn messages(&self) -> impl Iterator<Item = &String> {
+        self.warnings.iter().chain(&self.notes)
+    }
 }
 
 /// Expands blobs, in order, into parts with consecutive numbers. Skips a damaged part with a warning.
@@ -76,7 +85,11 @@ impl<'a> Expander<'a, '_> {
     fn message<'m>(&mut self, blob: &'m [u8], keep: fn(Part<'m>) -> Part<'a>, level: usize) -> Result<()> {
         let leaves = mime::leaves(blob, MAX_PARTS)?;
         if leaves.is_empty() {
-            self.output.warnings.push("MIME message has no parts; check its boundary".to_string());
+            let why = match mime::has_bare_boundary(blob) {
+                true => ": its separator lines lack the '--' before the boundary",
+                false => "; check its boundary",
+            };
+            self.output.warnings.push(format!("MIME message has no parts{why}"));
         }
         for leaf in leaves {
             self.charge(leaf.body.len())?;
@@ -130,8 +143,9 @@ impl<'a> Expander<'a, '_> {
         if part.content_type == detect::NOT_MULTIPART
             && let Some(content) = self.unwrap_encoded(&part.payload)?
         {
-            let warning = "decoded doubly encoded data; other versions of cloud-init do not do this";
-            self.output.warnings.push(warning.to_string());
+            let (outer, inner) = (encoding_of(&part.payload), encoding_of(&content));
+            let note = format!("decoded {outer} around {inner}; other versions of cloud-init do not do this");
+            self.output.notes.push(note);
             return self.blob(content.into(), level + 1);
         }
         self.dispatch(part, level)
@@ -224,6 +238,15 @@ impl<'a> Expander<'a, '_> {
             return Err(Error::new(format!("the parts exceed {MAX_BYTES} bytes in total")));
         }
         Ok(())
+    }
+}
+
+/// Returns the name of an encoding for messages.
+fn encoding_of(content: &[u8]) -> &'static str {
+    match content {
+        content if encoding::gzip::is_gzip(content) => "gzip",
+        content if is_mime(content) => "a MIME message",
+        content => detect(content).unwrap_or("base64"),
     }
 }
 

@@ -59,7 +59,11 @@ fn malformed_containers_are_reported_and_have_no_parts() {
     for (blob, warning) in [
         (
             "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--y\n\n--y--",
-            "MIME message has no parts",
+            "MIME message has no parts; check its boundary",
+        ),
+        (
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\nx\n\n#!/bin/sh\nx--\n",
+            "MIME message has no parts: its separator lines lack the '--' before the boundary",
         ),
         (
             "#cloud-config-archive\na: 1",
@@ -110,7 +114,7 @@ fn double_encoded_data_is_decoded() {
         let found_types: Vec<_> = found.parts.iter().map(|p| (&*p.content_type, &*p.filename)).collect();
         let shown = String::from_utf8_lossy(&blob);
         assert_eq!(found_types, [(detect::SCRIPT, "part-001")], "{shown}");
-        assert!(found.warnings.iter().any(|r| r.contains("other versions")), "{shown}");
+        assert!(found.notes.iter().any(|r| r.contains("other versions")), "{shown}");
     }
     // Text that happens to be valid base64 is not decoded.
     for text in [b"password".to_vec(), base64(&base64(&script))] {

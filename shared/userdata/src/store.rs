@@ -196,7 +196,7 @@ pub(crate) fn expand_source<'a>(
         })
     });
     let found = parts.inspect_err(|e| debug!(sys, "{name}: {e}"))?;
-    for warning in &found.warnings {
+    for warning in found.messages() {
         warning!(sys, "{name}: {warning}");
     }
     debug!(sys, "{name}: {} parts", found.parts.len());

@@ -7,11 +7,13 @@ use config::merge::Strategy;
 use config::provenance::{KeyProvenance, MergeInput, explain};
 use config::settings::{self, Settings, Sources};
 use config::{Map, Node};
+use modules::schema;
 use state::{Cached, Instance};
-use system::{Error, System, warning};
-use userdata::parts::expand;
+use system::warning;
 
+use crate::arguments::Explain;
 use crate::machine::{Machine, load_settings};
+use crate::schema::{configs, fail, read_input};
 
 /// The layers that consist of parts: the layer, the stored parts, and their name in messages.
 const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
@@ -28,13 +30,48 @@ pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
     print_origins(machine, &settings.merged, &inputs, key)
 }
 
+/// Runs `explain KEY`; without a key, lists the keys.
+pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
+    let Some(path) = &args.key else {
+        println!("{}", schema::key_paths().join("\n"));
+        return ExitCode::SUCCESS;
+    };
+    let text = match schema::key_docs(path) {
+        Ok(text) => text,
+        Err(near) => return unknown("key", path, near),
+    };
+    let (settings, inputs) = replay_merge(machine);
+    let names: Vec<&str> = path.split('.').map(|name| name.split('[').next().unwrap_or_default()).collect();
+    let keys = explain(&settings.merged, &inputs, &names[..1]);
+    let place = if machine.sys.is_live() { "this machine" } else { "the image" };
+    match keys.is_empty() {
+        true => print!("{text}\nNot set on {place}.\n"),
+        false => print!("{text}\nOn {place}:\n{}", self::text(&keys)),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs `schema --docs NAME`, for a module, `all` or a key.
+pub fn docs(name: &str) -> ExitCode {
+    let text = schema::module_docs(name).ok_or_else(|| {
+        config::did_you_mean(name, schema::module_names().iter().copied()).map(str::to_string)
+    });
+    match text.or_else(|module| schema::key_docs(name).map_err(|key| module.or(key))) {
+        Ok(text) => print!("{text}"),
+        Err(near) => return unknown("module or key", name, near),
+    }
+    ExitCode::SUCCESS
+}
+
+fn unknown(kind: &str, name: &str, near: Option<String>) -> ExitCode {
+    let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+    fail(&format!("No {kind} named '{name}'{hint}"))
+}
+
 /// Runs `schema --config-file FILE --explain`: the same for one document, independent of this machine.
 pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
-    let read = std::path::absolute(file).map_err(|e| e.to_string());
-    let read = read.and_then(|path| System::new("/").read(path).map_err(|e| e.to_string()));
-    let parts = read.and_then(|blob| {
-        parts(machine, &blob, file, true).ok_or_else(|| format!("{file}: includes are not fetched"))
-    });
+    let read = read_input(file).map_err(|e| e.to_string());
+    let parts = read.and_then(|blob| configs(machine, file, &blob));
     machine.exit_code(parts.map(|parts| {
         let merged = merge_parts(&parts);
         let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
@@ -47,7 +84,8 @@ fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: O
     let keys = explain(merged, inputs, &path);
     if keys.is_empty() {
         let known = merged.as_map().into_iter().flat_map(Map::iter).filter_map(|(k, _)| k.as_str());
-        let near = config::did_you_mean(path.first().copied().unwrap_or_default(), known);
+        let near = config::did_you_mean(path.first().copied().unwrap_or_default(), known).map(str::to_string);
+        let near = near.or_else(|| schema::key_docs(key?).err().flatten());
         let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         match path.is_empty() {
             true => system::error!(machine.sys, "no cloud-config found"),
@@ -96,7 +134,7 @@ pub fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
     for layer in &mut layers {
         let part_layer = PART_LAYERS.iter().find(|(kind, ..)| *kind == layer.kind);
         let parts = part_layer.and_then(|(_, file, name)| {
-            parts(machine, &machine.sys.read(machine.layout.instance(file)).ok()?, name, false)
+            configs(machine, name, &machine.sys.read(machine.layout.instance(file)).ok()?).ok()
         });
         // The merged parts must equal what the boot stored; otherwise only the stored result is explained.
         match parts.map(|parts| (merge_parts(&parts), parts)) {
@@ -108,52 +146,6 @@ pub fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
         }
     }
     (settings.with_layers(layers), inputs)
-}
-
-/// Returns the cloud-configs of a source with their merge strategies, or `None` if they cannot be expanded.
-fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<Vec<(MergeInput, Strategy)>> {
-    // Includes were fetched before the data was stored.
-    let expanded = expand([blob], &mut |_| Err(Error::new("not fetched again"))).ok()?;
-    let mut found = Vec::new();
-    for part in &expanded.parts {
-        let Some(text) = part.text() else { continue };
-        let is_template = part.content_type == "text/jinja2";
-        if part.content_type != "text/cloud-config" && !is_template {
-            continue;
-        }
-        let text = if is_template { render_template(machine, &text)? } else { text.into_owned() };
-        if is_template && userdata::detect(text.as_bytes()) != Some("text/cloud-config") {
-            continue;
-        }
-        // A file of a single part is named without the part.
-        let name = match is_file && expanded.parts.len() == 1 {
-            true => source.to_string(),
-            false => format!("{source} {}", part.filename),
-        };
-        let Ok(parsed) = config::yaml::parse(&name, &text) else { continue };
-        let mut config = parsed.root;
-        if config.as_map().is_none() {
-            continue;
-        }
-        let Ok(own) = Strategy::take_from(&mut config) else { continue };
-        let own = own.unwrap_or_default();
-        let strategy = match part.merge_type().map(Strategy::parse_text) {
-            Some(Ok(header)) => own.then(header),
-            Some(Err(_)) => continue,
-            None => own,
-        };
-        let strategy = if strategy.is_empty() { Strategy::default_for_parts() } else { strategy };
-        found.push((MergeInput { name, config }, strategy));
-    }
-    Some(found)
-}
-
-fn render_template(machine: &Machine, text: &str) -> Option<String> {
-    let whole = machine.layout.sensitive_instance_data();
-    let data = Machine::read_json(&machine.sys, &whole)
-        .or_else(|_| Machine::read_json(&machine.sys, &machine.layout.instance_data()))
-        .ok()?;
-    crate::query::render_text(text, &data).ok().map(|(rendered, _)| rendered)
 }
 
 fn merge_parts(parts: &[(MergeInput, Strategy)]) -> Node {

@@ -133,10 +133,7 @@ pub fn load_settings(sys: &System, layout: &Layout, sources: Sources<'_>) -> Set
 
 /// Returns the absolute path of an output file: on this machine and relative to the working directory, whatever the root.
 pub fn output_path(path: &str) -> String {
-    match std::env::current_dir() {
-        Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),
-        _ => path.to_string(),
-    }
+    std::path::absolute(path).map_or_else(|_| path.to_string(), |path| path.display().to_string())
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod stage_table;
 mod stages;
 mod state_files;
 mod status;
+mod trial;
 mod units;
 
 use std::process::ExitCode;
@@ -100,6 +101,8 @@ fn run(global: &GlobalOptions, path: &[&str], args: &Matches) -> Option<ExitCode
         ["apply"] => plan::apply(machine, global, &Arguments::read(args)?),
         ["cloud-id"] => cloud_id::run(with_warnings(), &Arguments::read(args)?),
         ["schema"] | ["devel", "schema"] => schema::run(machine, &Arguments::read(args)?),
+        ["explain"] => explain::key(machine, &Arguments::read(args)?),
+        ["try"] => trial::run(machine, global, &Arguments::read(args)?),
         ["features"] => {
             println!("NETWORK_CONFIG_V1\nNETWORK_CONFIG_V2");
             ExitCode::SUCCESS

@@ -160,11 +160,16 @@ fn lookup<'a>(data: &'a Node, path: &str) -> Result<&'a Node, String> {
             Value::Seq(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
             _ => None,
         };
-        at = match (next, walked.is_empty()) {
-            (Some(next), _) => next,
-            (None, true) => return Err(format!("Undefined instance-data key '{path}'")),
-            (None, false) => return Err(format!("instance-data '{walked}' has no '{key}'")),
+        let Some(next) = next else {
+            let known = at.as_map().into_iter().flat_map(Map::iter).filter_map(|(key, _)| key.as_str());
+            let near = config::did_you_mean(key, known).map(|near| format!("; did you mean '{near}'?"));
+            let hint = near.unwrap_or_default();
+            return Err(match walked.is_empty() {
+                true => format!("Undefined instance-data key '{path}'{hint}"),
+                false => format!("instance-data '{walked}' has no '{key}'{hint}"),
+            });
         };
+        at = next;
         if !walked.is_empty() {
             walked.push('.');
         }

@@ -301,6 +301,154 @@ fn formats_for_programs_have_places_and_no_values() {
     assert_eq!(run("script", "sarif").1["runs"][0]["results"], serde_json::json!([]));
 }
 
+/// Each format that make-mime writes is unpacked as at boot, and a finding has the part and its own line.
+#[test]
+fn user_data_of_every_format_is_validated() {
+    let machine = Machine::new();
+    machine.put("config", "#cloud-config\nhostnam: a\n");
+    machine.put("hook", "#cloud-boothook\n#!/bin/sh\ncat /a\n");
+    machine.put("bare", "#cloud-boothook\necho\n");
+    machine.put("patch", "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/runcmd\", \"value\": 3}]\n");
+    machine.put("wrong", "#cloud-config-jsonp\n[{\"op\": \"remove\", \"path\": \"/none\"}]\n");
+    machine.put("include", "#include\nhttp://user:pass@example.com/x?token=1\n");
+    machine.put("files", "#cloud-config\nwrite_files: [{path: /a, owner: amy}]\nusers: [amy]\n");
+    machine.put(
+        "archive",
+        "#cloud-config-archive\n- type: text/cloud-config\n  content: |\n    hostnam: b\n- [x]\n",
+    );
+    machine.put("template", "## template: jinja\n#cloud-config-archive\n- content: |\n    nmae: {{ 1 }}\n");
+    let path = |name: &str| machine.root.join(name).display().to_string();
+    let mime = |parts: &[(&str, &str)]| {
+        let mut words = vec!["devel".to_string(), "make-mime".to_string()];
+        for (name, kind) in parts {
+            words.extend(["-a".to_string(), format!("{}:{kind}", path(name))]);
+        }
+        common::run_as("cloud-init", None, &words.iter().map(String::as_str).collect::<Vec<_>>()).1
+    };
+    let parts = [("config", "cloud-config"), ("hook", "cloud-boothook"), ("include", "x-include-url")];
+    let message = mime(&[&parts[..], &[("files", "cloud-config")]].concat());
+    let all =
+        mime(&[("patch", "cloud-config-jsonp"), ("wrong", "cloud-config-jsonp"), ("bare", "cloud-boothook")]);
+    let packed = encoding::gzip::deflate(message.as_bytes()).unwrap();
+    let bare = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\nx\n\n#!/bin/sh\n";
+    let twice = encoding::base64::encode(b"#cloud-config\nhostname: a\n");
+    let of = |name: &str| machine.root.join(name);
+    let findings = [
+        "/config:2:1: error: hostnam: unknown key",
+        "/files:2:33: warning: write_files[0].owner: ",
+        "/hook:3:1: warning: the command",
+    ];
+    let listed = "'text/x-include-url' not currently evaluated by cloud-init schema: http://example.com/… is not fetched";
+    let read = |name: &str| std::fs::read(of(name)).unwrap();
+    for (content, code, wanted) in [
+        (message.as_bytes().to_vec(), 1, &[&findings[..], &[listed]].concat()[..]),
+        (packed, 1, &findings[..]),
+        (
+            all.into_bytes(),
+            1,
+            &[
+                "/patch:2:44: error: runcmd: ",
+                "/wrong:1:1: error: operation 1: ",
+                "/bare:1:1: error: expected '#!'",
+            ],
+        ),
+        (
+            read("archive"),
+            1,
+            &[
+                "input part-001:1:1: error: hostnam: ",
+                "input:1:1: error: cloud-config-archive:5:3: skipping archive item: ",
+            ],
+        ),
+        (read("template"), 1, &["input part-001:1:1: error: nmae: "]),
+        (bare.into(), 1, &["input:1:1: error: MIME message has no parts: its separator lines lack the '--'"]),
+        (twice.into_bytes(), 0, &["input:1:1: warning: decoded base64 around text/cloud-config; "]),
+        (read("include"), 0, &[listed]),
+        (b"\xef\xbb\xbf#cloud-config\n".to_vec(), 1, &["begin with a byte order mark"]),
+        (b"# cloud-config\n".to_vec(), 1, &["'# cloud-config'; did you mean '#cloud-config'?"]),
+        (b"hostname: a\n".to_vec(), 1, &["do not begin with '#cloud-config'"]),
+        (
+            b"#cloud-config\nruncmd: [{'echo \"a': b}, 1]\n".to_vec(),
+            1,
+            &["; quote the command", "; quote it"],
+        ),
+    ] {
+        std::fs::write(of("input"), &content).unwrap();
+        let (found, out, err) = machine.run_words(&["schema", &path("input")]);
+        let shown = format!("{out}{err}");
+        assert_eq!(found, code, "{shown}");
+        wanted.iter().for_each(|text| assert!(shown.contains(text), "{text}: {shown}"));
+        assert!(!shown.contains("pass") && !shown.contains("token"), "{shown}");
+    }
+    // SARIF has the line in the file if the file contains the part's text, otherwise none.
+    let plain = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/cloud-config\n\nhostnam: a\n--x--\n";
+    for (content, line) in [(plain, json!(7)), (message.as_str(), Value::Null)] {
+        machine.put("input", content);
+        let (_, out, _) = machine.run_words(&["schema", "--format", "sarif", &path("input")]);
+        let log: Value = serde_json::from_str(&out).unwrap();
+        let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        assert_eq!(place["region"]["startLine"], line, "{out}");
+    }
+}
+
+#[test]
+fn several_files_and_directories_are_validated() {
+    let machine = Machine::new();
+    machine.put("seed/user-data", "#cloud-config\nhostname: a\n");
+    machine.put("seed/meta-data", "instance-id: i\n");
+    machine.put("seed/network-config", "version: 3\n");
+    machine.put("seed/more/wrong.yaml", "#cloud-confg\nhostname: a\n");
+    machine.put("seed/more/compose.yaml", "services: {}\n");
+    machine.put("seed/.git/user-data", "nothing\n");
+    machine.put("empty/script", "#!/bin/sh\n");
+    let path = |name: &str| machine.root.join(name).display().to_string();
+    let (code, out, err) = machine.run_words(&["schema", "-c", &path("seed/user-data"), &path("seed")]);
+    let user_data = path("seed/user-data");
+    let (network, wrong) = (path("seed/network-config"), path("seed/more/wrong.yaml"));
+    let wanted = format!(
+        "Valid schema {user_data}\nInvalid user-data {wrong}\nInvalid network-config {network}\nValid schema {user_data}\n"
+    );
+    assert_eq!((code, out), (1, wanted), "{err}");
+    assert!(err.ends_with(&format!("Error: Invalid schema: {wrong}, {network}\n\n")), "{err}");
+    let (code, out, err) = machine.run_words(&["schema", &path("none"), &user_data]);
+    assert_eq!((code, out), (1, format!("Valid schema {user_data}\n")));
+    assert!(err.ends_with("none does not exist\n"), "{err}");
+    let (code, _, err) = machine.run_words(&["schema", &path("empty")]);
+    assert!(code == 1 && err.contains("no user-data, vendor-data or network-config found"), "{err}");
+}
+
+#[test]
+fn keys_are_explained_with_their_origin() {
+    let machine = explained();
+    let (code, out, _) = machine.run_words(&["explain", "packages"]);
+    for wanted in [
+        "packages\n--------\n  packages: ",
+        "\nModule package_update_upgrade_install, which runs in the final stage, once-per-instance.\n\nExample:\n  packages:\n",
+        "\nOn the image:\npackages\n    from      user-data part-001, line 3: 1 item\n",
+    ] {
+        assert!(code == 0 && out.contains(wanted), "{wanted}: {out}");
+    }
+    let (code, out, _) = machine.run_words(&["schema", "--docs", "users[0].sudo"]);
+    assert!(code == 0 && out.starts_with("users.sudo\n----------\n  sudo: "), "{out}");
+    for (words, wanted) in [
+        (&["explain", "users.sud"][..], "No key named 'users.sud'; did you mean 'users.sudo'?"),
+        (
+            &["schema", "--docs", "write_fils"],
+            "No module or key named 'write_fils'; did you mean 'write_files'?",
+        ),
+        (&["query", "--explain", "runcmdd"], "no source has the key 'runcmdd'; did you mean 'runcmd'?"),
+    ] {
+        let (code, _, err) = machine.run_words(words);
+        assert!(code == 1 && err.contains(wanted), "{err}");
+    }
+    let keys = machine.run_words(&["explain"]).1;
+    // Each of them has a documentation.
+    for key in keys.lines() {
+        assert!(modules::schema::key_docs(key).is_ok(), "{key}");
+    }
+    assert!(keys.lines().count() > 400 && keys.contains("\nusers.sudo\n"), "{keys}");
+}
+
 /// The members are those of SARIF 2.1.0, whose schema allows no others. A URI has to escape the name of the file.
 #[test]
 fn sarif_is_of_the_standard() {

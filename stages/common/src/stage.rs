@@ -61,8 +61,11 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
         sys.show_activities(boot.stage.status_key(), boot.layout.run(state::ACTIVITY_FILE));
     }
     sys.redirect_stdin_to_null();
-    if !boot.is_plan() {
-        logging::open_log(sys, &boot.settings, boot.args.debug);
+    match (boot.is_plan(), boot.args.debug) {
+        (false, debug) => logging::open_log(sys, &boot.settings, debug),
+        // The command that plans reads it.
+        (true, true) => sys.log().to_stderr(system::Level::Debug),
+        (true, false) => {}
     }
     if let Task::Hotplug(_) = boot.args.task {
         // Not part of the boot: nothing is recorded, and the output goes to the caller.

@@ -342,7 +342,19 @@ pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
             Some(near) => format!("expected {list}; did you mean '{near}'?"),
             None => format!("expected {list}, found another string"),
         },
-        None => format!("expected {list}, found {}", node.kind()),
+        None => format!("expected {list}, found {}{}", node.kind(), quotes(types, node)),
+    }
+}
+
+/// Returns the advice about a value that would be valid in quotes.
+fn quotes(types: &[&Type], node: &Node) -> &'static str {
+    let takes_text = types.iter().any(|t| matches!(t.base, BaseType::Str | BaseType::StrConst(_)));
+    let has_blank = |(key, _): (&Node, &Node)| key.scalar_text().is_some_and(|text| text.contains(' '));
+    match &node.value {
+        _ if !takes_text => "",
+        Value::Map(map) if map.iter().any(has_blank) => "; quote the command, because ': ' makes it a map",
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => "; quote it",
+        _ => "",
     }
 }
 

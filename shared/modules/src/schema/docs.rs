@@ -1,10 +1,11 @@
 //! The documentation of modules from the tables: keys with types, defaults and remarks.
 
 use config::schema::{BaseType, Field, Type};
+use config::{Node, Value, did_you_mean, yaml};
 
 use super::Section;
 use super::check::type_name;
-use super::tables::sections;
+use super::tables::{self, sections};
 
 /// Returns the documentation of a module (`cc_` and dashes are accepted), or of `all`.
 pub fn module_docs(name: &str) -> Option<String> {
@@ -18,6 +19,134 @@ pub fn module_docs(name: &str) -> Option<String> {
         section_text(section, &mut text);
     }
     (!text.is_empty()).then_some(text)
+}
+
+/// The examples of docs/examples, each behind its header.
+const EXAMPLES: &str = include_str!(concat!(env!("OUT_DIR"), "/examples.yaml"));
+const HEADER: &str = "#cloud-config\n";
+
+/// Returns the documentation of a key by its dotted path, such as `users.sudo`: types, default, meaning, the keys below it, the
+/// module that reads it, when that runs, and an example. Indices (`users[0].sudo`) are ignored.
+///
+/// # Errors
+///
+/// Fails with the path of the most similar key, if there is one.
+pub fn key_docs(path: &str) -> Result<String, Option<String>> {
+    let names: Vec<&str> = path.split('.').map(|name| name.split('[').next().unwrap_or_default()).collect();
+    let (mut place, mut found, mut steps) = (String::new(), None, Vec::new());
+    let mut keys: Vec<&'static Field> = tables::top_level().collect();
+    for name in &names {
+        let (named, other): (Vec<&Field>, Vec<&Field>) =
+            keys.iter().copied().partition(|field| !is_any(field));
+        let field = named.iter().find(|field| field.name == *name).or(other.first());
+        let Some(field) = field.copied() else {
+            let near = did_you_mean(name, named.iter().map(|field| field.name));
+            return Err(near.map(|near| config::join_key(&place, near)));
+        };
+        place = config::join_key(&place, name);
+        steps.push(field.name);
+        keys = Vec::new();
+        keys_below(field.types, &mut keys);
+        found = Some(field);
+    }
+    let (Some(field), Some(first)) = (found, steps.first()) else { return Err(None) };
+    let mut text = format!("{place}\n{}\n", "-".repeat(place.len()));
+    field_text(field, 0, &mut text);
+    if let Some(section) = sections().into_iter().find(|s| s.keys.iter().any(|key| key.name == *first)) {
+        text += &match section.schedule {
+            None => "\nThe boot itself reads it.\n".to_string(),
+            Some((list, frequency)) => {
+                let stage = match list {
+                    "cloud_init_modules" => "in the network stage",
+                    "cloud_config_modules" => "in the config stage",
+                    "cloud_final_modules" => "in the final stage",
+                    _ => "only if a module list names it",
+                };
+                format!("\nModule {}, which runs {stage}, {}.\n", section.name, frequency.as_str())
+            }
+        };
+    }
+    if let Some(example) = example(&steps) {
+        text += "\nExample:\n";
+        example.lines().for_each(|line| text += &format!("  {line}\n"));
+    }
+    Ok(text)
+}
+
+/// Returns the paths of all keys that are not deprecated, each below its parent.
+pub fn key_paths() -> Vec<String> {
+    fn add(path: &str, field: &Field, all: &mut Vec<String>) {
+        if field.deprecated.is_some() {
+            return;
+        }
+        let path = if path.is_empty() { field.name.to_string() } else { format!("{path}.{}", field.name) };
+        let mut below = Vec::new();
+        keys_below(field.types, &mut below);
+        all.push(path.clone());
+        below.into_iter().for_each(|field| add(&path, field, all));
+    }
+    let mut all = Vec::new();
+    tables::top_level().for_each(|field| add("", field, &mut all));
+    all
+}
+
+/// Returns whether a key stands for any name.
+fn is_any(field: &Field) -> bool {
+    field.name.starts_with('<')
+}
+
+/// Collects the keys of maps of these types, also inside lists, once each.
+fn keys_below(types: &'static [Type], keys: &mut Vec<&'static Field>) {
+    for kind in types.iter().filter(|kind| kind.deprecated.is_none()) {
+        match kind.base {
+            BaseType::Map(fields) => {
+                for field in fields.iter().chain(kind.additional) {
+                    if !keys.iter().any(|known| known.name == field.name) {
+                        keys.push(field);
+                    }
+                }
+            }
+            BaseType::List(Some(items)) => keys_below(items, keys),
+            BaseType::Ref(definition) => keys_below(definition.types, keys),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the first value that an example has for a key, with the key.
+fn example(steps: &[&str]) -> Option<String> {
+    let name = steps.last()?;
+    EXAMPLES.split(HEADER).find_map(|text| {
+        let root = yaml::parse("example", text).ok()?.root;
+        let mut nodes = vec![&root];
+        for step in steps {
+            nodes = nodes.into_iter().flat_map(items_of).flat_map(|node| children(node, step)).collect();
+        }
+        let value = nodes.into_iter().find(|node| !node.is_null())?;
+        let style = yaml::Style { indent: 2, markers: false, sorted: false };
+        Some(match name.starts_with('<') {
+            true => yaml::emit(value, style),
+            false => yaml::emit_entry(name, value, style),
+        })
+    })
+}
+
+/// Returns the items of a list, or else the node itself.
+fn items_of(node: &Node) -> Vec<&Node> {
+    match &node.value {
+        Value::Seq(items) => items.iter().collect(),
+        _ => vec![node],
+    }
+}
+
+/// Returns the values of a key: `[]` means the items of a list, `<name>` any key.
+pub(super) fn children<'n>(node: &'n Node, step: &str) -> Vec<&'n Node> {
+    match (&node.value, step) {
+        (Value::Seq(items), "[]") => items.iter().collect(),
+        (Value::Map(map), name) if name.starts_with('<') => map.iter().map(|(_, value)| value).collect(),
+        (Value::Map(map), name) => map.get(name).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn section_text(section: &Section, text: &mut String) {

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use config::{Node, Value};
+use config::Node;
 use serde_json::Value as Json;
+
+use super::docs::children;
 
 /// The examples: the text of each by its name without `.yaml`.
 pub struct Examples(BTreeMap<String, String>);
@@ -12,6 +14,7 @@ pub struct Examples(BTreeMap<String, String>);
 impl Examples {
     pub fn read() -> Examples {
         let files = std::fs::read_dir(scratch::source_path("docs/examples")).unwrap().flatten();
+        let files = files.filter(|file| file.path().is_file());
         let read = |path: std::path::PathBuf| {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             assert_eq!(path.extension(), Some("yaml".as_ref()), "{}", path.display());
@@ -104,15 +107,6 @@ impl Examples {
         if !values.is_empty() && schema.get("deprecated").is_none() {
             schema["examples"] = values.into();
         }
-    }
-}
-
-fn children<'n>(node: &'n Node, step: &str) -> Vec<&'n Node> {
-    match (&node.value, step) {
-        (Value::Seq(items), "[]") => items.iter().collect(),
-        (Value::Map(map), name) if name.starts_with('<') => map.iter().map(|(_, value)| value).collect(),
-        (Value::Map(map), name) => map.get(name).into_iter().collect(),
-        _ => Vec::new(),
     }
 }
 

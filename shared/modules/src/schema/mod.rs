@@ -4,14 +4,16 @@
 //! The keys of a module come from the declaration that reads them (`config::keys!`); `tables` has the keys that no module
 //! reads.
 
+mod advice;
 mod check;
 mod docs;
 mod json;
 mod section;
 mod tables;
 
+pub use advice::advice;
 pub use check::{check_cloud_config, check_network};
-pub use docs::module_docs;
+pub use docs::{key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;
 pub use tables::module_names;

@@ -296,8 +296,8 @@ fn types_are_named_as_in_yaml() {
     ] {
         assert_eq!(super::docs::types_text(types), documented);
         let names: Vec<&Type> = types.iter().collect();
-        let message = super::check::expected_message(&names, &Node::from(true));
-        assert_eq!(message, format!("expected {in_messages}, found a boolean"));
+        let message = super::check::expected_message(&names, &Node::null());
+        assert_eq!(message, format!("expected {in_messages}, found null"));
     }
     assert_eq!(check("runcmd: ls"), ["t:1:9: runcmd: expected a list, found a string"]);
 }

@@ -3,7 +3,7 @@
 
 mod boot;
 pub mod event;
-mod plot;
+pub mod plot;
 mod record;
 pub mod time;
 

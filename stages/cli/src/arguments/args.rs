@@ -189,15 +189,24 @@ arguments! {
         network: bool,
         no_plan: bool,
     }
+    Explain {
+        key: Option<String>,
+    }
+    Try {
+        file: Vec<String>,
+        shell: bool,
+        keep: Option<String>,
+    }
     Schema {
-        config_file: Option<String>,
+        config_file: Vec<String>,
+        file: Vec<String>,
         /// Not needed with `--system`.
         schema_type: Option<SchemaType>,
         instance_data: Option<String>,
         system: bool,
         annotate: bool,
         format: SchemaFormat,
-        /// A module, or `all`.
+        /// A module, `all`, or a key.
         docs: Option<String>,
         /// A key; empty for every key.
         explain: Option<String>,

@@ -8,7 +8,7 @@ use netconfig::parse::INPUT_KINDS;
 use netconfig::render::OUTPUT_KINDS;
 
 use super::args::{CleanConfig, Format, Frequency, Mode, SchemaFormat, SchemaType, StatusFormat, UdevAction};
-use super::spec::ValueKind::{Directory, File, InstanceData, Module, Text};
+use super::spec::ValueKind::{Datasource, Directory, File, InstanceData, Key, Module, Text};
 use super::spec::{CommandSpec, Count, OptionSpec, choice, command, file, flag, option, positional};
 
 /// The output format of most commands.
@@ -31,7 +31,7 @@ const FILE: OptionSpec =
 const INSTANCE_DATA: OptionSpec =
     file("instance-data", Some('i'), "Instance data to read (default: the data of this instance).");
 const DATASOURCE: OptionSpec =
-    option("datasource", None, "NAME", Text, "Datasource to use (default: the detected one).");
+    option("datasource", None, "NAME", Datasource, "Datasource to use (default: the detected one).");
 /// Options of `query` that print something other than instance data.
 const EXPLAINED: &[&str] = &["identify", "explain"];
 const IGNORED_DEBUG: OptionSpec = flag("debug", Some('d'), "Ignored, for compatibility.").ignored();
@@ -116,7 +116,7 @@ pub static CLOUD_INIT: CommandSpec = command(
                 "explain",
                 None,
                 "KEY",
-                Text,
+                Key,
                 "Show which file or part set a configuration key, what it replaced and what was dropped.",
             )
             .ignored_with(&["identify"]),
@@ -160,6 +160,12 @@ pub static CLOUD_INIT: CommandSpec = command(
         ),
     ]),
     SCHEMA,
+    command(
+        "explain",
+        "Show type, default, meaning and origin of a configuration key, or list all keys.",
+        &[],
+    )
+    .positional(positional("key", Key, "Key, for example users.sudo.", Count::Optional)),
     command(
         "collect-logs",
         "Collect the files that a bug report needs in one archive.",
@@ -224,6 +230,20 @@ pub static CLOUD_INIT: CommandSpec = command(
         ],
     ),
     command(
+        "try",
+        "Boot a throwaway container with this user-data, and show what was done and what failed.",
+        &[
+            flag("shell", None, "Open a shell in the container before it is removed."),
+            option("keep", None, "DIR", Directory, "Keep what the boot wrote in this new directory."),
+        ],
+    )
+    .positional(positional(
+        "file",
+        File,
+        "User-data, or a seed file: meta-data, network-config, vendor-data.",
+        Count::Many,
+    )),
+    command(
         "doctor",
         "Show on one page why a machine did not come up as expected.",
         &[
@@ -254,6 +274,12 @@ pub static CLOUD_INIT: CommandSpec = command(
     command("dhclient-hook", "Ignored, for compatibility with hooks of dhclient.", &[])
         .positional(positional("argument", Text, "Ignored.", Count::Rest))
         .hidden(),
+    command("help", "Print the help of a command.", &[]).positional(positional(
+        "command",
+        Text,
+        "Command, for example devel make-mime.",
+        Count::Rest,
+    )),
 ])
 .long_first();
 
@@ -280,7 +306,9 @@ const SCHEMA: CommandSpec = command(
     "schema",
     "Validate a configuration, or print the documentation of its keys.",
     &[
-        file("config-file", Some('c'), "Configuration file to validate.").ignored_with(&["docs"]),
+        file("config-file", Some('c'), "Configuration file to validate, as FILE.")
+            .repeatable()
+            .ignored_with(&["docs"]),
         choice("schema-type", Some('t'), "TYPE", SchemaType::WORDS, "Type of the file.")
             .default("cloud-config")
             .ignored_with(&["docs", "explain"]),
@@ -300,12 +328,22 @@ const SCHEMA: CommandSpec = command(
         choice("format", None, "FORMAT", SchemaFormat::WORDS, "Output format.")
             .default("text")
             .ignored_with(&["docs", "explain"]),
-        option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
-            .optional_value("all"),
-        option("explain", None, "KEY", Text, "Show where the value of a key, or of every key, was set.")
+        option(
+            "docs",
+            None,
+            "NAME",
+            Key,
+            "Print the keys of a module, of all modules, or one key (users.sudo).",
+        )
+        .optional_value("all"),
+        option("explain", None, "KEY", Key, "Show where the value of a key, or of every key, was set.")
             .optional_value("")
             .ignored_with(&["docs"]),
     ],
+)
+.positional(
+    positional("file", File, "File or directory to validate; - is standard input.", Count::Many)
+        .ignored_with(&["docs"]),
 );
 
 const HOTPLUG_HOOK: CommandSpec = command(

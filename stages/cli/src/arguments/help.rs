@@ -43,7 +43,7 @@ pub fn usage_words(command: &CommandSpec) -> Vec<String> {
         words.push(match positional.count {
             Count::Optional => format!("[{name}]"),
             Count::One => name,
-            Count::Rest => format!("[{name}...]"),
+            Count::Many | Count::Rest => format!("[{name}...]"),
         });
     }
     if !command.commands.is_empty() {

@@ -46,6 +46,11 @@ pub struct GlobalOptions {
 /// Parses the arguments after the program name. `called` is the name as it was typed: `cloud-id` is a program of its own.
 pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     let program = if called.rsplit('/').next() == Some("cloud-id") { &CLOUD_ID_PROGRAM } else { &CLOUD_INIT };
+    let mut words = words;
+    if program.name == CLOUD_INIT.name && words.first().is_some_and(|word| word == "help") {
+        words.remove(0);
+        words.push("--help".to_string());
+    }
     let mut parser = Parser::new(Vec::new());
     let parsed = extract_root(words).map_err(Stop::Error).and_then(|(root, words)| {
         parser = Parser::new(words);
@@ -59,6 +64,7 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
         Err(Stop::Help) => Parsed::Print(help::help(&parser.path)),
         Err(Stop::Version) => Parsed::Print(format!("{} {}", program_path(called), system::VERSION)),
         Err(Stop::Error(message)) => Parsed::UsageError(message, help::help(&parser.path)),
+        Err(Stop::Similar(message, near)) => Parsed::UsageError(message, format!("did you mean '{near}'?")),
     }
 }
 
@@ -192,6 +198,26 @@ mod tests {
         ] {
             assert_eq!(warnings(words), expected, "{words}");
         }
+    }
+
+    #[test]
+    fn mistyped_words_have_a_suggestion_in_place_of_the_help() {
+        for (text, near) in [
+            ("statsu", "status"),
+            ("status --lnog", "--long"),
+            ("devel redner", "render"),
+            ("status --format jsno", "json"),
+            ("help plna", "plan"),
+        ] {
+            let Parsed::UsageError(message, help) = parse("cloud-init", words(text)) else {
+                panic!("{text}")
+            };
+            assert_eq!(help, format!("did you mean '{near}'?"), "{text}: {message}");
+        }
+        let Parsed::Print(text) = parse("cloud-init", words("help devel make-mime")) else {
+            panic!("no help")
+        };
+        assert!(text.starts_with("Usage: cloud-init devel make-mime "), "{text}");
     }
 
     /// The options that the table names for `ignored_with` exist in the same command, with such a value.

@@ -19,6 +19,8 @@ pub enum Stop {
     Version,
     /// An error message as argparse writes it.
     Error(String),
+    /// One about an unknown word, and the known one that is most similar.
+    Similar(String, String),
 }
 
 impl Matches {
@@ -104,7 +106,13 @@ impl Parser {
         if self.unknown.is_empty() {
             return Ok(matches);
         }
-        Err(Stop::Error(format!("unrecognized arguments: {}", self.unknown.join(" "))))
+        let message = format!("unrecognized arguments: {}", self.unknown.join(" "));
+        let known = self.path.iter().flat_map(|command| command.all_options()).map(|option| option.long);
+        let typed = self.unknown[0].strip_prefix("--").and_then(|word| word.split('=').next());
+        Err(match typed.and_then(|name| config::did_you_mean(name, known)) {
+            Some(near) => Stop::Similar(message, format!("--{near}")),
+            None => Stop::Error(message),
+        })
     }
 
     fn command(&mut self, spec: &'static CommandSpec) -> Result<Matches, Stop> {
@@ -146,6 +154,7 @@ impl Parser {
                 matches.positionals.push(word);
                 matches.positionals.extend(self.words.drain(..));
             }
+            Some(Count::Many) => matches.positionals.push(word),
             Some(_) if matches.positionals.is_empty() => matches.positionals.push(word),
             _ => self.unknown.push(word),
         }
@@ -278,5 +287,9 @@ fn check_required(spec: &CommandSpec, matches: &Matches, is_program: bool) -> Re
 /// Returns argparse's error about a value that is not one of the choices.
 pub fn invalid_choice(argument: &str, value: &str, choices: &[&str]) -> Stop {
     let list = choices.iter().map(|choice| format!("'{choice}'")).collect::<Vec<_>>().join(", ");
-    Stop::Error(format!("argument {argument}: invalid choice: '{value}' (choose from {list})"))
+    let message = format!("argument {argument}: invalid choice: '{value}' (choose from {list})");
+    match config::did_you_mean(value, choices.iter().copied()) {
+        Some(near) => Stop::Similar(message, near.to_string()),
+        None => Stop::Error(message),
+    }
 }

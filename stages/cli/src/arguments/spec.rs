@@ -67,6 +67,9 @@ pub enum ValueKind {
     Module,
     /// A name of the instance data.
     InstanceData,
+    /// A dotted key of a cloud-config.
+    Key,
+    Datasource,
 }
 
 /// The positional arguments of a command.
@@ -98,6 +101,8 @@ impl Positional {
 pub enum Count {
     Optional,
     One,
+    /// Any number, also between options.
+    Many,
     /// All arguments from the first one on, whether or not they look like options.
     Rest,
 }

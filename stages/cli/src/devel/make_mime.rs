@@ -21,10 +21,10 @@ const TYPES: [&str; 12] = [
     "x-shellscript-per-once",
 ];
 
-struct Attached {
-    name: String,
-    content_type: String,
-    content: Vec<u8>,
+pub struct Attached {
+    pub name: String,
+    pub content_type: String,
+    pub content: Vec<u8>,
 }
 
 pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
@@ -67,7 +67,7 @@ fn make_mime(machine: &Machine, args: &MakeMime) -> Result<ExitCode, String> {
 }
 
 /// Formats a message as Python's email package does. No line of base64 begins with `=`, so no body contains the boundary.
-fn message(parts: &[Attached]) -> String {
+pub fn message(parts: &[Attached]) -> String {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let number =
         parts.iter().flat_map(|part| &part.content).fold(0xcbf2_9ce4_8422_2325, fold) % 10_u64.pow(19);

@@ -3,5 +3,5 @@
 mod make_mime;
 mod render;
 
-pub use make_mime::run as make_mime;
+pub use make_mime::{Attached, message, run as make_mime};
 pub use render::run as render;

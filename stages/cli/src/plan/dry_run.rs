@@ -8,6 +8,7 @@ use system::{Command, PlanDir, Result, System, libexec};
 
 use super::boot::{INTERRUPTED_CODES, host, identify, select_datasource, wanted_datasource, write_seed};
 use super::show::PlanView;
+use crate::analyze::plot::requests;
 use crate::arguments::GlobalOptions;
 use crate::json;
 use crate::machine::Machine;
@@ -102,6 +103,7 @@ fn run_stage(
     };
     let command =
         Command::new([path.as_os_str()]).arg("--root").arg(&global.root).arg("--plan").arg(plan_dir);
+    let command = if global.debug { command.arg("--debug") } else { command };
     let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
     let ended = match host().run(&command.timeout(timeout).accept_all().kill_on_exit()) {
         // Ctrl-C, or the terminal was closed.
@@ -116,5 +118,12 @@ fn run_stage(
         let output = [ended.stdout, ended.stderr].concat();
         return Ok(nothing(&[], &[String::from_utf8_lossy(&output).trim().to_string()]));
     };
-    state::parse_json(&format!("{program}: report"), &bytes)
+    let mut report: Value = state::parse_json(&format!("{program}: report"), &bytes)?;
+    if global.debug {
+        let now = host().clock().wall().as_micros() as i64;
+        let request = |(url, millis, result)| json!({"url": url, "ms": millis, "result": result});
+        let log = String::from_utf8_lossy(&ended.stderr);
+        report["requests"] = requests(&log, now).into_iter().map(request).collect();
+    }
+    Ok(report)
 }

@@ -46,9 +46,15 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
         datasource: args.datasource.clone(),
         fresh: args.fresh || args.user_data.is_some(),
     };
-    let show = |view: &show::PlanView<'_>, reports: &[Value]| match args.format {
-        Format::Json => view.json(reports),
-        Format::Text => view.text(reports),
+    let show = |view: &show::PlanView<'_>, reports: &[Value]| {
+        let instance = global.debug.then(|| view.instance_data());
+        match (args.format, instance) {
+            (Format::Json, instance) => view.json(reports, instance),
+            (Format::Text, None) => view.text(reports),
+            (Format::Text, Some(data)) => {
+                format!("{}instance data\n{}", view.text(reports), state::json_text(&data["v1"], 2))
+            }
+        }
     };
     let (text, reports) = plan_stages(machine, global, &request, (STAGE_TIMEOUT, args.sensitive), show)?;
     print!("{text}");

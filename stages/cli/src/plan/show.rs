@@ -25,7 +25,7 @@ const MAX_DIFF_SIZE: u64 = 1 << 20;
 
 impl PlanView<'_> {
     /// Returns the reports of the stages as JSON, with a `diff` for each text file.
-    pub fn json(&self, reports: &[Value]) -> String {
+    pub fn json(&self, reports: &[Value], instance: Option<Value>) -> String {
         let mut reports = reports.to_vec();
         let last = last_writes(&reports);
         for (number, effect) in effects(&mut reports).enumerate() {
@@ -41,7 +41,11 @@ impl PlanView<'_> {
                 effect["diff"] = lines.into();
             }
         }
-        state::json_text(&json!({"version": 1, "stages": reports}), 2)
+        let mut plan = json!({"version": 1, "stages": reports});
+        if let Some(instance) = instance {
+            plan["instance-data"] = instance;
+        }
+        state::json_text(&plan, 2)
     }
 
     /// Returns the effects as text, in order, each below the step and the key that cause it.
@@ -79,11 +83,22 @@ impl PlanView<'_> {
                     "  plus {states} changes to cloud-init's own state (--format json lists them)"
                 );
             }
+            for request in json::items(report, "requests") {
+                let field = |name| single_line(json::text(request, name));
+                let _ =
+                    writeln!(text, "  request: {} ms  {}: {}", request["ms"], field("url"), field("result"));
+            }
             for (word, message) in messages(report) {
                 let _ = writeln!(text, "  {word}: {}", single_line(message));
             }
         }
         text
+    }
+
+    /// Returns the instance data that the stages found and all users can read.
+    pub fn instance_data(&self) -> Value {
+        let found = self.planned.read(self.layout.instance_data()).ok();
+        found.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     pub fn line(&self, effect: &Value) -> String {

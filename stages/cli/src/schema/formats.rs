@@ -2,17 +2,17 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use config::{Finding, FindingKind};
+use config::Finding;
 use encoding::percent;
 use serde_json::{Value, json};
 
-use super::validation::{Document, Validation};
+use super::validation::{Document, Source, Validation};
 use crate::finding::Severity;
 
 /// A document, and its validation or the reason why it was not validated.
 type Results = [(Document, Result<Validation, String>)];
 
-/// The rules of SARIF, by the kind of finding.
+/// The rules of SARIF, in the order of `FindingKind`.
 const RULES: &[(&str, &str)] = &[
     ("invalid-value", "A value is not of the expected type, form or range."),
     ("unknown-key", "A key has no meaning in its place."),
@@ -20,7 +20,8 @@ const RULES: &[(&str, &str)] = &[
     ("duplicate-key", "A key occurs twice; the last value is used."),
 ];
 
-pub fn print_json(results: &Results) {
+/// Prints the results; `failed` if a document could not be read.
+pub fn print_json(results: &Results, failed: bool) {
     let is_valid = |result: &Result<Validation, String>| result.as_ref().map_or(true, Validation::is_valid);
     let documents: Vec<Value> = results
         .iter()
@@ -33,41 +34,44 @@ pub fn print_json(results: &Results) {
             });
             match result {
                 Ok(validation) => {
-                    document["findings"] = validation.by_position().iter().map(finding).collect()
+                    let found = validation.by_position();
+                    document["findings"] =
+                        found.iter().map(|f| finding(f, &part.path, validation.source(f.0))).collect();
+                    if !validation.notes.is_empty() {
+                        document["notes"] = validation.notes.clone().into();
+                    }
                 }
                 Err(reason) => document["skipped"] = reason.as_str().into(),
             }
             document
         })
         .collect();
-    let all = json!({ "valid": results.iter().all(|(_, r)| is_valid(r)), "documents": documents });
+    let all = json!({ "valid": !failed && results.iter().all(|(_, r)| is_valid(r)), "documents": documents });
     println!("{}", state::json_text(&all, 1).trim_end());
 }
 
-fn finding((finding, severity): &(&Finding, Severity)) -> Value {
-    json!({
-        "rule": RULES[rule(finding)].0,
+fn finding(
+    (finding, severity): &(&Finding, Severity),
+    path: &str,
+    source: Option<(usize, &Source)>,
+) -> Value {
+    let mut found = json!({
+        "rule": RULES[finding.kind as usize].0,
         "severity": severity.as_str(),
         "key": key(finding),
         "message": finding.message,
         "line": finding.at.line,
         "column": finding.at.column,
-    })
+    });
+    if let Some((_, source)) = source.filter(|(_, source)| source.name != path) {
+        found["part"] = source.name.as_str().into();
+    }
+    found
 }
 
 /// Returns the key of a finding; empty for a finding about the whole document.
 fn key(finding: &Finding) -> &str {
     if finding.key.starts_with("format-l") { "" } else { &finding.key }
-}
-
-/// Returns the index of the rule of a finding.
-fn rule(finding: &Finding) -> usize {
-    match finding.kind {
-        FindingKind::Invalid => 0,
-        FindingKind::Unknown => 1,
-        FindingKind::Deprecated => 2,
-        FindingKind::Duplicate => 3,
-    }
 }
 
 pub fn print_sarif(results: &Results) {
@@ -84,7 +88,8 @@ fn sarif(results: &Results, directory: &Path) -> Value {
         let Ok(validation) = result else { continue };
         let artifact = artifact(&part.path, directory);
         for (finding, severity) in validation.by_position() {
-            found.push(sarif_result(finding, severity, &artifact));
+            let source = validation.source(finding).map(|(_, source)| source);
+            found.push(sarif_result(finding, severity, &artifact, source));
         }
     }
     json!({
@@ -98,21 +103,23 @@ fn sarif(results: &Results, directory: &Path) -> Value {
     })
 }
 
-fn sarif_result(finding: &Finding, severity: Severity, artifact: &Value) -> Value {
+fn sarif_result(finding: &Finding, severity: Severity, artifact: &Value, source: Option<&Source>) -> Value {
     let key = key(finding);
     let text = if key.is_empty() { finding.message.clone() } else { format!("{key}: {}", finding.message) };
+    // The line in the file, which has the text of a part only if that is not encoded.
+    let offset = source.map_or(Some(0), |source| source.offset);
     let mut location = json!({ "physicalLocation": { "artifactLocation": artifact } });
     // A region without a line is not valid.
-    if finding.at.line > 0 {
-        let region = json!({ "startLine": finding.at.line, "startColumn": finding.at.column.max(1) });
+    if let Some(offset) = offset.filter(|_| finding.at.line > 0) {
+        let region = json!({ "startLine": finding.at.line as usize + offset, "startColumn": finding.at.column.max(1) });
         location["physicalLocation"]["region"] = region;
     }
     if !key.is_empty() {
         location["logicalLocations"] = json!([{ "fullyQualifiedName": key, "kind": "member" }]);
     }
     json!({
-        "ruleId": RULES[rule(finding)].0,
-        "ruleIndex": rule(finding),
+        "ruleId": RULES[finding.kind as usize].0,
+        "ruleIndex": finding.kind as usize,
         "level": severity.as_str(),
         "message": { "text": text },
         "locations": [location],

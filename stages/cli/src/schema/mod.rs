@@ -3,7 +3,9 @@
 //! value, which may be secret, to anything but a terminal.
 
 mod formats;
+mod input;
 mod report;
+mod user_data;
 mod validation;
 
 use std::process::ExitCode;
@@ -11,36 +13,38 @@ use std::process::ExitCode;
 use config::{Finding, FindingKind, Findings, Node, Position};
 use modules::schema;
 use state::layout::{CLOUD_CONFIGS, RAW_DATA};
-use system::{System, warning};
+use system::warning;
 
 use crate::arguments::{Schema, SchemaFormat, SchemaType};
 use crate::doctor::configuration::unknown_datasources;
 use crate::machine::Machine;
-use validation::{Document, Validation};
+use validation::{Document, Source, Validation};
 
-const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
-                       #cloud-config-jsonp, #include, #include-once, #part-handler";
+pub use input::read as read_input;
+pub use user_data::configs;
 
 pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
     if let Some(name) = &args.docs {
-        return print_docs(name);
+        return crate::explain::docs(name);
     }
-    if args.explain.is_some() {
-        let key = args.explain.as_deref().filter(|k| !k.is_empty());
-        return match &args.config_file {
-            Some(file) => crate::explain::explain_file(machine, file, key),
-            None => crate::explain::run(machine, key),
+    let given = match input::documents(args) {
+        Ok(given) => given,
+        Err(message) => return fail(&message),
+    };
+    if let Some(key) = &args.explain {
+        let key = Some(key.as_str()).filter(|key| !key.is_empty());
+        let explain = |file: &Document| crate::explain::explain_file(machine, &file.path, key);
+        return match given.is_empty() {
+            true => crate::explain::run(machine, key),
+            false => given
+                .iter()
+                .map(explain)
+                .fold(ExitCode::SUCCESS, |all, one| if one == ExitCode::SUCCESS { all } else { one }),
         };
     }
-    let schema_type = args.schema_type.unwrap_or(SchemaType::CloudConfig);
-    let own = System::new("/");
-    let (sys, parts) = match (&args.config_file, args.system) {
-        (Some(file), false) => {
-            let name = if schema_type == SchemaType::NetworkConfig { "network-config" } else { "user-data" };
-            // A file of this machine, not of the image.
-            (&own, vec![Document { name, schema_type, path: file.clone() }])
-        }
-        (None, true) => {
+    let documents = match (given.is_empty(), args.system) {
+        (false, false) => given,
+        (true, true) => {
             if args.schema_type.is_some() {
                 println!("WARNING: The --schema-type parameter is inapplicable when --system is present");
             }
@@ -53,73 +57,61 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
             for (place, problem) in unknown_datasources(&settings.merged) {
                 eprintln!("WARNING: {place}: {problem}");
             }
-            (&machine.sys, instance_documents(machine))
+            instance_documents(machine)
         }
         _ => return fail("Expected one of --config-file or --system arguments"),
     };
-    let several = parts.len() > 1;
-    let is_text = args.format == SchemaFormat::Text;
-    if several && is_text {
-        let names: Vec<&str> = parts.iter().map(|p| p.name).collect();
+    let (is_text, several) = (args.format == SchemaFormat::Text, documents.len() > 1);
+    let is_numbered = several && args.system;
+    if is_numbered && is_text {
+        let names: Vec<&str> = documents.iter().map(|p| p.name).collect();
         println!("Found cloud-config data types: {}", names.join(", "));
     }
-    let mut results = Vec::new();
-    for (i, part) in parts.into_iter().enumerate() {
-        if several && is_text {
+    let (mut results, mut failed) = (Vec::new(), false);
+    for (i, part) in documents.into_iter().enumerate() {
+        if is_numbered && is_text {
             println!("\n{}. {} at {}:", i + 1, part.name, part.path);
         }
-        let result = match validate(machine, sys, &part, args) {
+        let result = match validate(machine, &part, args) {
             Ok(validation) => Ok(validation),
             Err(NotValidated::Skipped(text)) => Err(text),
-            Err(NotValidated::Failed(text)) => return fail(&text),
-            Err(NotValidated::Missing(text)) => {
-                eprintln!("Error: {text}");
-                return ExitCode::FAILURE;
+            Err(NotValidated::Failed(text)) => {
+                fail(&text);
+                failed = true;
+                continue;
             }
         };
         if is_text {
-            let indent = if several { "  " } else { "" };
+            let indent = if is_numbered { "  " } else { "" };
             match &result {
-                Ok(validation) => report::print(validation, &part, args, several, indent),
+                Ok(validation) => report::print(validation, &part, args, is_numbered, indent),
                 Err(reason) => println!("{indent}{reason}"),
             }
         }
         results.push((part, result));
     }
     let is_invalid = |result: &Result<Validation, String>| result.as_ref().is_ok_and(|v| !v.is_valid());
-    let invalid: Vec<&str> =
-        results.iter().filter(|(_, r)| is_invalid(r)).map(|(part, _)| part.name).collect();
+    let name = |part: &Document| if several && !args.system { part.path.clone() } else { part.name.into() };
+    let invalid: Vec<String> =
+        results.iter().filter(|(_, r)| is_invalid(r)).map(|(part, _)| name(part)).collect();
     match args.format {
-        SchemaFormat::Json => formats::print_json(&results),
+        SchemaFormat::Json => formats::print_json(&results, failed),
         SchemaFormat::Sarif => formats::print_sarif(&results),
         SchemaFormat::Text if !invalid.is_empty() => {
             eprintln!("Error: Invalid schema: {}\n", invalid.join(", "))
         }
         SchemaFormat::Text => {}
     }
-    if invalid.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if invalid.is_empty() && !failed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn fail(message: &str) -> ExitCode {
-    eprintln!("Error:\n{message}");
-    ExitCode::FAILURE
-}
-
-fn print_docs(name: &str) -> ExitCode {
-    match schema::module_docs(name) {
-        Some(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        None => {
-            let known = schema::module_names();
-            let hint = match config::did_you_mean(name, known.iter().copied()) {
-                Some(near) => format!("; did you mean '{near}'?"),
-                None => format!("; available: all, {}", known.join(", ")),
-            };
-            fail(&format!("No module named '{name}'{hint}"))
-        }
+/// Prints an error as upstream does.
+pub fn fail(message: &str) -> ExitCode {
+    match message.starts_with("Config file ") {
+        true => eprintln!("Error: {message}"),
+        false => eprintln!("Error:\n{message}"),
     }
+    ExitCode::FAILURE
 }
 
 /// Returns the documents of this instance: as they were processed, or else as they were received.
@@ -129,24 +121,23 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     let link = machine.layout.instance("");
     let directory = machine.sys.real_path(&link).unwrap_or(link);
     let of_instance = |name: &str| format!("{}/{name}", directory.trim_end_matches('/'));
-    for (name, processed, raw, always) in [
-        ("user-data", CLOUD_CONFIGS[0], RAW_DATA[0], true),
-        ("vendor-data", CLOUD_CONFIGS[1], RAW_DATA[1], false),
-        ("vendor2-data", CLOUD_CONFIGS[2], RAW_DATA[2], false),
-    ] {
-        let (processed, raw) = (of_instance(processed), of_instance(raw));
+    for (i, name) in ["user-data", "vendor-data", "vendor2-data"].into_iter().enumerate() {
+        let (processed, raw) = (of_instance(CLOUD_CONFIGS[i]), of_instance(RAW_DATA[i]));
+        // As the user wrote them; the processed file has other lines.
+        let stored = format!("{raw}.i");
         let length = |path: &str| machine.sys.metadata(path).ok().map(|meta| meta.len());
         // Processing writes an empty file if no part is a cloud-config.
         let is_raw = length(&processed) == Some(0) && length(&raw).is_some_and(|length| length > 0);
         let path = if is_raw { raw } else { processed };
-        if always || machine.sys.exists(&path) {
-            parts.push(Document { name, schema_type: SchemaType::CloudConfig, path });
+        if i == 0 || machine.sys.exists(&path) {
+            let parts_of_user = machine.sys.exists(&stored).then_some(stored);
+            parts.push(Document { name, schema_type: SchemaType::CloudConfig, path, parts: parts_of_user });
         }
     }
     let network = of_instance("network-config.json");
     if machine.sys.exists(&network) {
         let (name, schema_type) = ("network-config", SchemaType::NetworkConfig);
-        parts.push(Document { name, schema_type, path: network });
+        parts.push(Document { name, schema_type, path: network, parts: None });
     }
     parts
 }
@@ -156,97 +147,64 @@ enum NotValidated {
     /// There is nothing to validate, which is not a failure.
     Skipped(String),
     Failed(String),
-    /// The file does not exist.
-    Missing(String),
 }
 
-fn validate(
-    machine: &Machine,
-    sys: &System,
-    part: &Document,
-    args: &Schema,
-) -> Result<Validation, NotValidated> {
-    let path = &part.path;
-    let absolute = match (path.starts_with('/'), std::env::current_dir()) {
-        (false, Ok(dir)) => format!("{}/{path}", dir.display()),
-        _ => path.clone(),
-    };
-    let bytes = sys.read(&absolute).map_err(|e| match e.is_not_found() {
-        true => NotValidated::Missing(format!("Config file {path} does not exist")),
+fn validate(machine: &Machine, part: &Document, args: &Schema) -> Result<Validation, NotValidated> {
+    let path = part.parts.as_ref().unwrap_or(&part.path);
+    let read = if args.system { machine.sys.read(path) } else { input::read(path) };
+    let bytes = read.map_err(|e| match e.is_not_found() {
+        true => NotValidated::Failed(format!("Config file {path} does not exist")),
         false => NotValidated::Failed(e.to_string()),
     })?;
-    if bytes.is_empty() {
+    let nothing = || {
         let word = part.schema_type.word();
-        return Err(NotValidated::Skipped(format!("Empty '{word}' found at {path}. Nothing to validate.")));
+        NotValidated::Skipped(format!("Empty '{word}' found at {}. Nothing to validate.", part.path))
+    };
+    if bytes.is_empty() {
+        return Err(nothing());
     }
-    let mut text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(bad) => {
-            let text = String::from_utf8_lossy(bad.as_bytes()).into_owned();
-            // Refused at boot, too; user-data of another type may be binary.
-            let is_read_as_text = part.schema_type != SchemaType::CloudConfig
-                || matches!(user_data_type(&text), Some("text/cloud-config" | "text/jinja2"));
-            match config::yaml::parse_bytes(path, bad.as_bytes()) {
-                Err(bad) if is_read_as_text => return Ok(not_yaml(path, &bad, text, Vec::new())),
-                _ => text,
-            }
+    let mut result = match part.schema_type {
+        SchemaType::NetworkConfig => network(path, &bytes)?,
+        SchemaType::CloudConfig => {
+            let name = if part.parts.is_some() { part.name } else { path };
+            user_data::check(machine, args, name, &bytes).map_err(|why| match why {
+                NotValidated::Skipped(reason) if reason.is_empty() => nothing(),
+                why => why,
+            })?
         }
     };
-    let mut format_errors = Vec::new();
-    if part.schema_type == SchemaType::CloudConfig {
-        let mut kind = user_data_type(&text);
-        let mut at = 1;
-        if kind == Some("text/jinja2") {
-            text = render_template(machine, path, &text, args).map_err(NotValidated::Failed)?;
-            kind = user_data_type(&text);
-            // The header of the result is the second line of the template.
-            at = 2;
-        }
-        match kind {
-            Some("text/cloud-config") => {}
-            Some(other) => {
-                let reason = format!("User-data type '{other}' not currently evaluated by cloud-init schema");
-                return Err(NotValidated::Skipped(reason));
-            }
-            None => {
-                let message = format!(
-                    "Unrecognized user-data header in {path}.\nExpected first line to be one of: {HEADERS}"
-                );
-                return Ok(Validation::new(text, vec![format_error(path, at, 1, message)]));
-            }
-        }
-        format_errors = ignored_parts(path, &text);
+    if args.system && part.parts.is_none() {
+        ignored_parts(path, &String::from_utf8_lossy(&bytes)).into_iter().for_each(|f| result.add(f));
     }
-    let parsed = match config::yaml::parse(path, &text) {
+    sort::sort_by(&mut result.findings, |a, b| a.key.cmp(&b.key));
+    Ok(result)
+}
+
+fn network(path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
+    let (name, text) = (path.to_string(), String::from_utf8_lossy(bytes).into_owned());
+    let mut result = Validation::default();
+    result.sources.push(Source { name, text, offset: Some(0) });
+    let parsed = match config::yaml::parse_bytes(path, bytes) {
         Ok(parsed) => parsed,
-        Err(bad) => return Ok(not_yaml(path, &bad, text, format_errors)),
+        Err(bad) => {
+            result.add(not_yaml(path, &bad));
+            return Ok(result);
+        }
     };
     if parsed.root.as_map().is_none() {
-        let message = "expected a map of keys".to_string();
-        let at = parsed.root.at.clone();
-        let finding = Finding { kind: FindingKind::Invalid, at, key: String::new(), message };
-        return Ok(Validation { is_other_type: true, ..Validation::new(text, vec![finding]) });
+        let (at, message) = (parsed.root.at, "expected a map of keys".to_string());
+        result.is_other_type = true;
+        result.add(Finding { kind: FindingKind::Invalid, at, key: String::new(), message });
+        return Ok(result);
     }
-    let (findings, warnings) = match part.schema_type {
-        SchemaType::CloudConfig => {
-            (schema::check_cloud_config(&parsed.root, &modules::where_key_belongs), Vec::new())
-        }
-        SchemaType::NetworkConfig => {
-            let inner = parsed.root.get("network").unwrap_or(&parsed.root);
-            if inner.is_falsy() {
-                let reason = "Skipping network-config schema validation on empty config.";
-                return Err(NotValidated::Skipped(reason.into()));
-            }
-            check_network(&parsed.root)
-        }
-    };
-    let mut all = Findings::default();
-    parsed.findings.into_iter().for_each(|f| all.push(f));
-    all.extend(findings);
-    format_errors.into_iter().for_each(|finding| all.push(finding));
-    let mut findings: Vec<Finding> = all.iter().cloned().collect();
-    sort::sort_by(&mut findings, |a, b| a.key.cmp(&b.key));
-    Ok(Validation { warnings, ..Validation::new(text, findings) })
+    if parsed.root.get("network").unwrap_or(&parsed.root).is_falsy() {
+        let reason = "Skipping network-config schema validation on empty config.";
+        return Err(NotValidated::Skipped(reason.into()));
+    }
+    let (findings, warnings) = check_network(&parsed.root);
+    parsed.findings.into_iter().chain(findings.iter().cloned()).for_each(|f| result.add(f));
+    result.warnings = warnings;
+    Ok(result)
 }
 
 /// Returns the findings of the schema and those of the parser, which the boot reports, each position once; and what does not
@@ -272,16 +230,14 @@ fn check_network(config: &Node) -> (Findings, Vec<Finding>) {
     (findings, warnings)
 }
 
-/// Returns the result for a file that cannot be parsed, after the findings so far.
-fn not_yaml(
-    path: &str,
-    bad: &config::yaml::YamlError,
-    text: String,
-    mut findings: Vec<Finding>,
-) -> Validation {
-    let message = format!("File {path} is not valid YAML. {}", bad.message);
-    findings.push(format_error(path, bad.at.line.max(1), bad.at.column.max(1), message));
-    Validation::new(text, findings)
+/// Returns the finding about a text that cannot be parsed.
+fn not_yaml(name: &str, bad: &config::yaml::YamlError) -> Finding {
+    let message = format!("File {name} is not valid YAML. {}", bad.message);
+    format_error(name, bad.at.line.max(1), bad.at.column.max(1), message)
+}
+
+fn not_evaluated(kind: &str) -> String {
+    format!("User-data type '{kind}' not currently evaluated by cloud-init schema")
 }
 
 fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {
@@ -301,19 +257,14 @@ fn ignored_parts(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the type that the first line declares.
-fn user_data_type(text: &str) -> Option<&'static str> {
-    userdata::detect(text.as_bytes())
-}
-
 /// Renders a template with the instance data. Fails with a message if it cannot be rendered.
-fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, String> {
-    let data = args.instance_data.clone().unwrap_or_else(|| machine.instance_data());
+fn render_template(machine: &Machine, path: &str, text: &str, given: Option<&str>) -> Result<String, String> {
+    let data = given.map_or_else(|| machine.instance_data(), str::to_string);
     let (file_sys, file_path) = machine.resolve(&data);
     let values = Machine::read_json(&file_sys, &file_path);
     let values = match values {
         // Before the first boot: upstream uses the instance data of the datasource None.
-        Err(e) if e.is_not_found() && args.instance_data.is_none() => {
+        Err(e) if e.is_not_found() && given.is_none() => {
             let config = machine.settings.system.to_json();
             let system = state::SysInfo::read(&machine.sys);
             Ok(Node::from_json(&state::fallback_instance_data(&system, &config)))

@@ -18,6 +18,9 @@ use crate::finding::Severity;
 const MAX_WIDTH: usize = 120;
 
 pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool, indent: &str) {
+    for note in &result.notes {
+        println!("{indent}{note}");
+    }
     if result.is_other_type {
         println!("Invalid {}", part.name);
         eprintln!("Error: {} {} is not a YAML dict.\n", part.schema_type.word(), part.path);
@@ -37,7 +40,9 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
         print_sentences(result, part, indent, is_person);
         let style = Style { colour: is_person && has_colour(), shows_values: is_person };
         for (finding, severity) in result.by_position() {
-            for line in excerpt(finding, severity, &part.path, &result.text, style) {
+            let source = result.source(finding).map(|(_, source)| source);
+            let (name, text) = source.map_or((part.path.as_str(), ""), |source| (&source.name, &source.text));
+            for line in excerpt(finding, severity, name, text, style) {
                 // Escaped already; it may have colours.
                 std::eprintln!("{indent}{line}");
             }
@@ -151,8 +156,18 @@ fn first_key(text: &str, column: usize) -> (String, usize, usize) {
     (format!("{shown} …"), mark, 1)
 }
 
-/// Prints the text with marks behind its lines, followed by their messages.
+/// Prints each text with marks behind its lines, followed by their messages.
 fn print_annotated(result: &Validation, indent: &str) {
+    for (number, source) in result.sources.iter().enumerate() {
+        if result.sources.len() > 1 {
+            println!("{indent}# {}", source.name);
+        }
+        let is_here = |f: &&Finding| result.source(f).is_none_or(|(at, _)| at == number);
+        print_source(result, &source.text, &is_here, indent);
+    }
+}
+
+fn print_source(result: &Validation, text: &str, is_here: &dyn Fn(&&Finding) -> bool, indent: &str) {
     let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
         let blank = if kind == 'D' { " " } else { "" };
         let mark = |(i, f): (usize, &Finding)| {
@@ -163,9 +178,9 @@ fn print_annotated(result: &Validation, indent: &str) {
         sort::sort_by_key(&mut findings, |f| (f.at.line, f.at.column));
         findings.into_iter().enumerate().map(mark).collect()
     };
-    let errors = marked('E', result.errors().collect());
-    let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).collect());
-    for (i, text) in result.text.lines().enumerate() {
+    let errors = marked('E', result.errors().filter(is_here).collect());
+    let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).filter(is_here).collect());
+    for (i, text) in text.lines().enumerate() {
         let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
         let marks: Vec<&str> = errors.iter().chain(&deprecated).filter(here).map(|m| m.1.as_str()).collect();
         match marks.is_empty() {

@@ -11,6 +11,8 @@ pub struct Document {
     pub name: &'static str,
     pub schema_type: SchemaType,
     pub path: String,
+    /// The stored parts of this instance's data, if they are to be validated instead of the file.
+    pub parts: Option<String>,
 }
 
 /// Returns the severity of a finding: with an error the document is invalid.
@@ -21,9 +23,21 @@ fn severity(finding: &Finding) -> Severity {
     }
 }
 
-/// A validated file.
-pub struct Validation {
+/// A text that was validated: a file, or a part of it.
+pub struct Source {
+    /// The name in positions.
+    pub name: String,
     pub text: String,
+    /// The number of lines of the file before the part; `None` if the file does not contain its text.
+    pub offset: Option<usize>,
+}
+
+/// A validated file.
+#[derive(Default)]
+pub struct Validation {
+    pub sources: Vec<Source>,
+    /// What was not validated, in sentences.
+    pub notes: Vec<String>,
     /// The document is not a map of keys and cannot be validated.
     pub is_other_type: bool,
     pub findings: Vec<Finding>,
@@ -32,8 +46,17 @@ pub struct Validation {
 }
 
 impl Validation {
-    pub fn new(text: String, findings: Vec<Finding>) -> Validation {
-        Validation { text, is_other_type: false, findings, warnings: Vec::new() }
+    /// Adds a finding, unless it is known.
+    pub fn add(&mut self, finding: Finding) {
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Returns the text that a finding is about, and its number.
+    pub fn source(&self, finding: &Finding) -> Option<(usize, &Source)> {
+        let name = finding.at.source.as_deref()?;
+        self.sources.iter().enumerate().find(|(_, source)| source.name == name)
     }
 
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
@@ -52,7 +75,7 @@ impl Validation {
     pub fn by_position(&self) -> Vec<(&Finding, Severity)> {
         let mut all: Vec<_> = self.findings.iter().map(|f| (f, severity(f))).collect();
         all.extend(self.warnings.iter().map(|f| (f, Severity::Warning)));
-        sort::sort_by_key(&mut all, |(f, _)| (f.at.line, f.at.column));
+        sort::sort_by_key(&mut all, |(f, _)| (self.source(f).map(|s| s.0), f.at.line, f.at.column));
         all
     }
 }

@@ -40,3 +40,13 @@ fn cloud_init_per_rejects_invalid_arguments() {
     // Options of the command are not options of cloud-init-per.
     assert!(run("sometimes a true --help").2.contains("invalid frequency"));
 }
+
+#[test]
+fn a_trial_needs_a_file_and_root() {
+    for (words, message) in [
+        (&["try"][..], "error: try needs a FILE: user-data, or a file of a seed\n"),
+        (&["try", "user-data"], "error: try needs root: it boots a container\n"),
+    ] {
+        assert_eq!(crate::common::run_unprivileged(words), (1, String::new(), message.to_string()));
+    }
+}

@@ -35,6 +35,12 @@ pub struct Input<'a> {
     pub now: i64,
 }
 
+/// Returns the requests of a log in order: URL, milliseconds and outcome.
+pub fn requests(log: &str, now: i64) -> Vec<(String, i64, String)> {
+    let all = details::from_log(log, now).into_iter().filter(|detail| detail.kind == Kind::Request);
+    all.map(|detail| (detail.text, (detail.end - detail.begin) / 1000, detail.result)).collect()
+}
+
 /// Returns the picture as SVG, `None` if there is no event.
 pub fn draw(input: &Input<'_>) -> Option<String> {
     let records = record::records(input.events);

@@ -30,6 +30,10 @@ impl Row {
         Row { kind, depth: 0, begin, end, label, description, is_failure: false, lines }
     }
 
+    fn is_detail(&self) -> bool {
+        matches!(self.kind, Kind::Command | Kind::Request | Kind::Wait)
+    }
+
     /// Returns the duration, zero if the clock was set back.
     pub fn duration(&self) -> Option<i64> {
         Some((self.end? - self.begin).max(0))
@@ -55,9 +59,40 @@ pub fn rows(record: &Record<'_>, details: &[Detail], units: &UnitTimes) -> (Vec<
     // The longer one first, if two begin in the same line.
     sort::sort_by_key(&mut rows, |row| row.lines.map(|(from, to)| (from, std::cmp::Reverse(to))));
     set_depths(&mut rows);
-    let left_out = drop_short(&mut rows);
     skip_clock_steps(&mut rows);
+    let mut rows = fold_short(rows);
+    let left_out = drop_short(&mut rows);
     (with_gaps(rows, units), left_out)
+}
+
+/// Makes one row of neighbours that are shorter than a thousandth of the boot.
+fn fold_short(rows: Vec<Row>) -> Vec<Row> {
+    let begin = rows.iter().map(|row| row.begin).min().unwrap_or_default();
+    let total = rows.iter().filter_map(|row| row.end).max().unwrap_or(begin) - begin;
+    let is_short = |row: &Row| {
+        row.kind != Kind::Stage && !row.is_failure && row.duration().is_some_and(|took| took * 1000 < total)
+    };
+    let mut all: Vec<Row> = Vec::with_capacity(rows.len());
+    let mut rest = rows.into_iter().peekable();
+    while let Some(row) = rest.next() {
+        let mut folded = Vec::new();
+        while let Some(next) =
+            rest.next_if(|next| is_short(&row) && is_short(next) && next.depth >= row.depth)
+        {
+            folded.push(next);
+        }
+        let Some(last) = folded.last() else {
+            all.push(row);
+            continue;
+        };
+        let (end, to) = (last.end, last.lines.map_or(usize::MAX, |lines| lines.1));
+        let names: Vec<&str> = [&row].into_iter().chain(&folded).map(|row| row.label.as_str()).collect();
+        let label = format!("{} rows below 0.1 %", names.len());
+        let description = format!("{label}: {}", names.join(", "));
+        let lines = row.lines.map(|(from, _)| (from, to));
+        all.push(Row { kind: Kind::Step, end, label, description, lines, ..row });
+    }
+    all
 }
 
 fn of_events(record: &Record<'_>) -> Vec<Row> {
@@ -125,12 +160,17 @@ fn of_detail(detail: &Detail) -> Row {
 /// Returns the words of an argument vector as it is logged, `['a', 'b c']`.
 fn words(vector: &str) -> String {
     match vector.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(words) => words.replace("', '", " ").trim_matches('\'').to_string(),
+        Some(words) => {
+            let words = words.strip_prefix('\'').unwrap_or(words);
+            let words = words.strip_suffix('\'').unwrap_or(words).split("', '");
+            words.map(|word| if word.is_empty() { "''" } else { word }).collect::<Vec<_>>().join(" ")
+        }
         None => vector.to_string(),
     }
 }
 
-/// Sets how deep each row is: a row is inside of those before it whose last line is not before its first one.
+/// Sets how deep each row is: a row is inside of the steps before it whose last line is not before its first one. Commands may
+/// run beside later steps and have no parts.
 fn set_depths(rows: &mut [Row]) {
     let mut ends: Vec<usize> = Vec::new();
     for row in rows {
@@ -141,7 +181,9 @@ fn set_depths(rows: &mut [Row]) {
             ends.pop();
         }
         row.depth = ends.len();
-        ends.push(to);
+        if !row.is_detail() {
+            ends.push(to);
+        }
     }
 }
 
@@ -151,10 +193,7 @@ fn drop_short(rows: &mut Vec<Row>) -> usize {
     if too_many == 0 {
         return 0;
     }
-    let rank = |row: &Row| {
-        let is_detail = matches!(row.kind, Kind::Command | Kind::Request | Kind::Wait);
-        (row.kind == Kind::Stage, !is_detail, row.duration().unwrap_or(i64::MAX))
-    };
+    let rank = |row: &Row| (row.kind == Kind::Stage, !row.is_detail(), row.duration().unwrap_or(i64::MAX));
     let mut order: Vec<usize> = (0..rows.len()).collect();
     sort::sort_by_key(&mut order, |i| rank(&rows[*i]));
     let dropped: std::collections::HashSet<usize> = order.into_iter().take(too_many).collect();
@@ -264,6 +303,12 @@ mod tests {
             05:06:01,000 finish: init-local/search-Ec2: FAIL: y\n\
             05:06:01,200 Running command ['ip', 'link'] with allowed return codes [0] (shell=False)\n\
             05:06:01,300 Running ['ip', 'link'] took 0.100 seconds, exit code 0\n\
+            05:06:01,300 Running command ['a', '', 'b'] with allowed return codes [0] (shell=False)\n\
+            05:06:01,400 start: init-local/search-None: x\n\
+            05:06:01,401 finish: init-local/search-None: SUCCESS: y\n\
+            05:06:01,402 start: init-local/check: x\n\
+            05:06:01,403 finish: init-local/check: SUCCESS: y\n\
+            05:06:01,450 Running ['a', '', 'b'] took 0.150 seconds, exit code 0\n\
             05:06:01,500 finish: init-local: SUCCESS: y\n\
             05:06:04,000 start: modules-final: x\n\
             05:06:04,000 start: modules-final/config-runcmd: x\n\
@@ -275,6 +320,8 @@ mod tests {
                 " Search search Ec2 100-1000!",
                 "  Request http://192.0.2.1/a 400-900",
                 " Command ip link 1200-1300",
+                " Command a '' b 1300-1450",
+                " Step 2 rows below 0.1 % 1400-1403",
                 "Wait wait for systemd 1500-4000",
                 " System wait-online.service 2000-4000",
                 "Stage final stage 4000-",

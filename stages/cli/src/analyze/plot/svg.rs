@@ -25,7 +25,7 @@ pub struct Head {
 const ROW: usize = 20;
 /// The height above the first row: title, legend, axis.
 const TOP: usize = 92;
-/// The start and the length of the time axis, in percent of the width. Durations are written to the right of the bars.
+/// The start and the length of the time axis, in percent of the width. Durations are in a column at the right.
 const AXIS: (f64, f64) = (31.0, 59.0);
 /// The maximum number of characters of a label, and of a string under the pointer.
 const MAX_LABEL: usize = 52;
@@ -57,7 +57,9 @@ svg{background:var(--bg);font:12px system-ui,'DejaVu Sans',sans-serif}text{fill:
 .step{fill:var(--step);stroke:var(--step)}.command{fill:var(--command);stroke:var(--command)}\
 .request{fill:var(--request);stroke:var(--request)}.wait{fill:var(--wait);stroke:var(--wait)}\
 .system{fill:var(--system);stroke:var(--system)}.failed{fill:var(--failed);stroke:var(--failed)}\
-text.failed{stroke:none}.open{fill-opacity:.35;stroke-dasharray:3 2}";
+text.failed{stroke:none}\
+@media (max-width:700px){svg{font-size:10px}.title{font-size:11px}.legend,.odd{display:none}.bar{fill-opacity:.4;stroke-opacity:.4}}\
+.open{fill-opacity:.35;stroke-dasharray:3 2}";
 
 /// Returns the picture.
 pub fn draw(rows: &[Row], head: &Head) -> String {
@@ -76,6 +78,12 @@ pub fn draw(rows: &[Row], head: &Head) -> String {
     out.push_str("<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
     out += &format!("<text class=\"title\" x=\"16\" y=\"28\">{}</text>\n", escape(&title, MAX_TITLE));
     let mut facts = format!("stages: {}   shown: {}", duration(head.total), duration(end - begin));
+    let steps = rows.iter().filter(|row| matches!(row.kind, Kind::Step | Kind::Search));
+    if let Some((row, took)) =
+        steps.filter_map(|row| Some((row, row.duration()?))).max_by_key(|(_, took)| *took)
+    {
+        facts = format!("longest step: {}, {}   {facts}", shorten(&row.label, MAX_LABEL), duration(took));
+    }
     if head.left_out > 0 {
         facts += &format!("   {} shorter rows are not shown", head.left_out);
     }
@@ -118,6 +126,7 @@ impl Scale {
 
 fn draw_legend(out: &mut String, rows: &[Row]) {
     let mut x = 16;
+    out.push_str("<g class=\"legend\">");
     let mut entry = |class: &str, text: &str| {
         *out += &format!(
             "<rect class=\"{class}\" x=\"{x}\" y=\"60\" width=\"10\" height=\"10\" rx=\"2\"/>\
@@ -132,17 +141,19 @@ fn draw_legend(out: &mut String, rows: &[Row]) {
     if rows.iter().any(|row| row.is_failure) {
         entry("failed", "failed");
     }
+    out.push_str("</g>\n");
 }
 
 fn draw_axis(out: &mut String, scale: &Scale, rows: usize) {
     let bottom = TOP + rows * ROW;
     let tick = scale.tick().max(1);
-    for at in (0..=scale.length / tick).map(|n| n * tick) {
+    for n in 0..=scale.length / tick {
+        let (at, odd) = (n * tick, if n % 2 == 1 { " odd" } else { "" });
         let (x, text) = (scale.x(scale.begin + at), tick_label(at, tick));
         *out += &format!("<line class=\"grid\" x1=\"{x:.3}%\" x2=\"{x:.3}%\" y1=\"{TOP}\" y2=\"{bottom}\"/>");
         for y in [TOP - 6, bottom + 16] {
             *out += &format!(
-                "<text class=\"dim time\" x=\"{x:.3}%\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"
+                "<text class=\"dim time{odd}\" x=\"{x:.3}%\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"
             );
         }
         out.push('\n');
@@ -170,18 +181,18 @@ fn draw_row(out: &mut String, scale: &Scale, row: &Row, y: usize, end: i64, head
         (false, false) => "",
     };
     *out += &format!(
+        "<rect class=\"bar {class}{open}\" x=\"{x:.3}%\" y=\"{}\" width=\"{drawn:.3}%\" height=\"10\" rx=\"1\"/>",
+        y + 5
+    );
+    // Above the bar, which it covers in a narrow window.
+    *out += &format!(
         "<text{weight} x=\"{}\" y=\"{}\">{}</text>",
         16 + row.depth.min(6) * 14,
         y + 14,
         escape(&shorten(&row.label, MAX_LABEL - 2 * row.depth.min(6)), MAX_LABEL)
     );
     *out += &format!(
-        "<rect class=\"{class}{open}\" x=\"{x:.3}%\" y=\"{}\" width=\"{drawn:.3}%\" height=\"10\" rx=\"1\"/>",
-        y + 5
-    );
-    *out += &format!(
-        "<text class=\"dim time\" x=\"{:.3}%\" dx=\"6\" y=\"{}\">{took}</text></g>\n",
-        x + width,
+        "<text class=\"dim time\" x=\"100%\" dx=\"-8\" y=\"{}\" text-anchor=\"end\">{took}</text></g>\n",
         y + 14
     );
 }

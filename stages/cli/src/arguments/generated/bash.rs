@@ -1,12 +1,19 @@
 //! Completion for bash.
 
 use super::super::spec::{CommandSpec, OptionSpec, ValueKind};
-use super::table::{SOURCE, offered, paths, words};
+use super::table::{SOURCE, datasources, offered, paths, words};
 
 const HEAD: &str = r#"
 _cloud_init_modules() {
     # The modules that this machine's configuration names.
     sed -n 's/^ *- *\([a-z][a-z0-9_-]*\) *$/\1/p' /etc/cloud/cloud.cfg 2>/dev/null | sort -u
+}
+
+_cloud_init_variables() {
+    # The names of instance data below the one that was typed.
+    local parent=
+    [[ $1 != *.* ]] || parent=${1%.*}
+    cloud-init query --list-keys ${parent:+"$parent"} 2>/dev/null | sed "s/^/${parent:+$parent.}/"
 }
 
 _cloud_init() {
@@ -34,7 +41,8 @@ complete -F _cloud_init cloud-init
 complete -F _cloud_init cloud-id
 "#;
 
-const KEYS: &str = "$(cloud-init query --list-keys 2>/dev/null)";
+const VARIABLES: &str = "$(_cloud_init_variables \"$word\")";
+const KEYS: &str = "$(cloud-init explain 2>/dev/null | grep -v '<')";
 
 pub fn completion() -> String {
     let mut text = format!("# bash completion for cloud-init(1) and cloud-id(1)\n# {SOURCE}\n{HEAD}");
@@ -67,7 +75,9 @@ fn value_row(path: &str, option: &OptionSpec) -> String {
         ValueKind::Directory => "mapfile -t COMPREPLY < <(compgen -d -- \"$word\"); return".to_string(),
         ValueKind::Choices(choices) => format!("words='{}'", choices.join(" ")),
         ValueKind::Module => "words=$(_cloud_init_modules)".to_string(),
-        ValueKind::InstanceData => format!("words={KEYS}"),
+        ValueKind::InstanceData => format!("words={VARIABLES}"),
+        ValueKind::Key => format!("words={KEYS}"),
+        ValueKind::Datasource => format!("words='{}'", datasources()),
     };
     format!("            {letter}'{path},--{}') {action} ;;\n", option.long)
 }
@@ -82,8 +92,9 @@ fn words_of(command: &'static CommandSpec) -> String {
             "{words}\n            [[ $word == -* ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n            \
              [[ $word == -* ]] || return"
         ),
-        Some(ValueKind::InstanceData) => {
-            format!("{words}\n            [[ $word == -* ]] || words+=\" {KEYS}\"")
+        Some(kind @ (ValueKind::InstanceData | ValueKind::Key)) => {
+            let found = if matches!(kind, ValueKind::Key) { KEYS } else { VARIABLES };
+            format!("{words}\n            [[ $word == -* ]] || words+=\" {found}\"")
         }
         _ => words,
     }

@@ -1,7 +1,7 @@
 //! Completion for fish.
 
 use super::super::spec::{Arity, CommandSpec, OptionSpec, ValueKind};
-use super::table::{SOURCE, offered, paths, words};
+use super::table::{SOURCE, datasources, offered, paths, words};
 
 pub fn completion() -> String {
     let mut text = format!("# fish completion for cloud-init(1) and cloud-id(1)\n# {SOURCE}\n\n");
@@ -17,6 +17,9 @@ pub fn completion() -> String {
         "\n                set path \"$path $word\"\n        end\n    end\n    echo $path\nend\n\n\
          function __cloud_init_modules --description 'Print the modules that the configuration names'\n    \
          string match -rg '^ *- *([a-z][a-z0-9_-]*) *$' </etc/cloud/cloud.cfg 2>/dev/null | sort -u\nend\n\n\
+         function __cloud_init_variables --description 'Print the names of instance data below the one that was typed'\n    \
+         set -l parent (string match -r '.*(?=\\.)' -- (commandline -ct))\n    \
+         cloud-init query --list-keys $parent 2>/dev/null | string replace -r '^' \"$(string join '' $parent.)\"\nend\n\n\
          complete -c cloud-init -c cloud-id -f\n",
     );
     for path in paths() {
@@ -58,7 +61,9 @@ fn values(kind: ValueKind) -> String {
         ValueKind::Directory => " -a '(__fish_complete_directories)'".to_string(),
         ValueKind::Choices(choices) => format!(" -a {}", quoted(&choices.join(" "))),
         ValueKind::Module => " -a '(__cloud_init_modules)'".to_string(),
-        ValueKind::InstanceData => " -a '(cloud-init query --list-keys 2>/dev/null)'".to_string(),
+        ValueKind::InstanceData => " -a '(__cloud_init_variables)'".to_string(),
+        ValueKind::Key => " -a '(cloud-init explain 2>/dev/null)'".to_string(),
+        ValueKind::Datasource => format!(" -a {}", quoted(&datasources())),
     }
 }
 

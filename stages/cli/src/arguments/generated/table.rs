@@ -30,3 +30,8 @@ pub fn words(path: &[&CommandSpec]) -> String {
 pub fn offered(command: &'static CommandSpec) -> impl Iterator<Item = &'static OptionSpec> {
     command.all_options().filter(|option| !option.ignored)
 }
+
+/// Returns the names of the datasources.
+pub fn datasources() -> String {
+    clouds::CLOUDS.iter().map(|cloud| cloud.name).collect::<Vec<_>>().join(" ")
+}

@@ -1,7 +1,7 @@
 //! Completion for zsh.
 
 use super::super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind};
-use super::table::{SOURCE, offered, paths, words};
+use super::table::{SOURCE, datasources, offered, paths, words};
 
 const HELPERS: &str = r#"
 _cloud_init_list_modules() {
@@ -11,9 +11,18 @@ _cloud_init_list_modules() {
     compadd -a modules
 }
 
+_cloud_init_list_variables() {
+    # The names of instance data below the one that was typed.
+    local parent
+    [[ $PREFIX != *.* ]] || parent=${PREFIX%.*}
+    local -a names
+    names=(${parent:+$parent.}${^${(f)"$(cloud-init query --list-keys $parent 2>/dev/null)"}})
+    compadd -a names
+}
+
 _cloud_init_list_keys() {
     local -a keys
-    keys=(${(f)"$(cloud-init query --list-keys 2>/dev/null)"})
+    keys=(${(f)"$(cloud-init explain 2>/dev/null)"})
     compadd -a keys
 }
 "#;
@@ -82,7 +91,7 @@ fn positional(command: &CommandSpec) -> Option<String> {
     let colons = match positional.count {
         Count::Optional => "::",
         Count::One => ":",
-        Count::Rest => "*:",
+        Count::Many | Count::Rest => "*:",
     };
     Some(format!("'{colons}{}:{}'", positional.name, action(positional.kind)))
 }
@@ -94,7 +103,9 @@ fn action(kind: ValueKind) -> String {
         ValueKind::Directory => "_files -/".to_string(),
         ValueKind::Choices(choices) => format!("({})", choices.join(" ")),
         ValueKind::Module => "_cloud_init_list_modules".to_string(),
-        ValueKind::InstanceData => "_cloud_init_list_keys".to_string(),
+        ValueKind::InstanceData => "_cloud_init_list_variables".to_string(),
+        ValueKind::Key => "_cloud_init_list_keys".to_string(),
+        ValueKind::Datasource => format!("({})", datasources()),
     }
 }
 

@@ -1,0 +1,239 @@
+//! Validates user-data and vendor-data as a boot reads it: unpacked by the boot's own code, each part by the reader of its
+//! type, then the merged configuration.
+
+use config::merge::Strategy;
+use config::provenance::MergeInput;
+use config::{Finding, FindingKind, Map, Node};
+use modules::schema;
+use system::redacted_url;
+use userdata::{Part, parts::expand, patch, read_config};
+
+use super::validation::{Source, Validation};
+use super::{NotValidated, format_error, not_evaluated, render_template};
+use crate::arguments::Schema;
+use crate::machine::Machine;
+
+const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
+                       #cloud-config-jsonp, #include, #include-once, #part-handler";
+/// The maximum nesting depth of templates that render to archives, as at boot.
+const MAX_LEVELS: usize = 4;
+
+/// Validates data whose name in messages is `name`. Fails if there is nothing to validate, or a template cannot be rendered.
+pub fn check(machine: &Machine, args: &Schema, name: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
+    let mut checker = Checker::new(machine, args.instance_data.as_deref(), name, bytes);
+    checker.unpack(bytes, name, 0)?;
+    checker.check_merged();
+    let result = checker.result;
+    if result.sources.is_empty() && result.findings.is_empty() {
+        return Err(NotValidated::Skipped(result.notes.join("\n")));
+    }
+    Ok(result)
+}
+
+/// Returns the cloud-configs of data in order. Fails with a message if they are not all that a boot merges.
+pub fn configs(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Vec<(MergeInput, Strategy)>, String> {
+    let mut checker = Checker::new(machine, None, name, bytes);
+    match checker.unpack(bytes, name, 0) {
+        Err(NotValidated::Failed(reason) | NotValidated::Skipped(reason)) => Err(reason),
+        Ok(()) if checker.has_includes => Err(format!("{name}: includes are not fetched")),
+        Ok(()) if checker.is_patched => Err(format!("{name}: JSON patches are not explained")),
+        Ok(()) => Ok(checker.configs),
+    }
+}
+
+struct Checker<'a> {
+    machine: &'a Machine,
+    instance_data: Option<&'a str>,
+    name: &'a str,
+    bytes: &'a [u8],
+    result: Validation,
+    configs: Vec<(MergeInput, Strategy)>,
+    /// The configuration of the parts so far.
+    merged: Node,
+    has_includes: bool,
+    /// Whether the merged configuration has keys that are not in a part.
+    is_patched: bool,
+    /// Names and texts of the boothooks.
+    boothooks: Vec<(String, String)>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(machine: &'a Machine, instance_data: Option<&'a str>, name: &'a str, bytes: &'a [u8]) -> Self {
+        Checker {
+            machine,
+            instance_data,
+            name,
+            bytes,
+            result: Validation::default(),
+            configs: Vec::new(),
+            merged: Node::from(Map::new()),
+            has_includes: false,
+            is_patched: false,
+            boothooks: Vec::new(),
+        }
+    }
+
+    fn unpack(&mut self, blob: &[u8], outer: &str, level: usize) -> Result<(), NotValidated> {
+        let mut includes = Vec::new();
+        let expanded = expand([blob], &mut |include| {
+            let kind = if include.once { "text/x-include-once-url" } else { "text/x-include-url" };
+            includes.push(format!("{}: {} is not fetched", not_evaluated(kind), redacted_url(&include.url)));
+            Ok(Vec::new())
+        });
+        let found = match expanded {
+            Ok(found) => found,
+            Err(e) => {
+                self.of_file(FindingKind::Invalid, e.to_string());
+                return Ok(());
+            }
+        };
+        let is_plain = matches!(&found.parts[..], [part] if *part.payload == *blob);
+        self.has_includes |= !includes.is_empty();
+        self.result.notes.extend(includes);
+        for warning in &found.warnings {
+            self.of_file(FindingKind::Invalid, warning.clone());
+        }
+        for note in &found.notes {
+            self.of_file(FindingKind::Deprecated, note.clone());
+        }
+        for part in found.parts.iter().filter(|part| !part.payload.is_empty()) {
+            let name = match is_plain {
+                true => outer.to_string(),
+                false => format!("{outer} {}", system::single_line(&part.filename)),
+            };
+            self.part(&name, part, level)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a finding about the data as a whole.
+    fn of_file(&mut self, kind: FindingKind, message: String) {
+        let name = self.name;
+        if !self.result.sources.iter().any(|source| source.name == name) {
+            self.add_source(name, &String::from_utf8_lossy(self.bytes));
+        }
+        let finding = Finding { kind, ..format_error(name, 1, 1, message) };
+        if kind == FindingKind::Invalid {
+            self.result.add(finding);
+        } else {
+            self.result.warnings.push(finding);
+        }
+    }
+
+    fn add_source(&mut self, name: &str, text: &str) {
+        let at = self.bytes.windows(text.len().max(1)).position(|window| window == text.as_bytes());
+        let lines = |at: usize| self.bytes[..at].iter().filter(|b| **b == b'\n').count();
+        let (name, offset) = (name.to_string(), at.map(lines));
+        self.result.sources.push(Source { name, text: text.to_string(), offset });
+    }
+
+    fn part(&mut self, name: &str, part: &Part<'_>, level: usize) -> Result<(), NotValidated> {
+        match (part.content_type.as_str(), part.text()) {
+            ("text/cloud-config", _) | ("text/jinja2", None) => self.config(name, part),
+            ("text/cloud-config-jsonp", text) => {
+                self.add_source(name, text.as_deref().unwrap_or_default());
+                let text = text.ok_or("JSON patch is not UTF-8".to_string());
+                match text.and_then(|text| patch::apply(name, &text, &self.merged)) {
+                    Ok(patched) => (self.merged, self.is_patched) = (patched, true),
+                    Err(e) => self.result.add(format_error(name, 1, 1, e)),
+                }
+            }
+            ("text/jinja2", Some(text)) => {
+                let rendered = render_template(self.machine, name, &text, self.instance_data)
+                    .map_err(NotValidated::Failed)?;
+                let mut inner = part.clone();
+                inner.content_type = userdata::detect(rendered.as_bytes()).unwrap_or_default().to_string();
+                inner.payload = rendered.as_bytes().to_vec().into();
+                match inner.content_type.as_str() {
+                    // The header of the result is the second line of the template.
+                    "" => self.unrecognized(name, &rendered, 2, ""),
+                    "text/x-include-url" | "text/x-include-once-url" | "text/cloud-config-archive"
+                        if level < MAX_LEVELS =>
+                    {
+                        self.unpack(rendered.as_bytes(), name, level + 1)?;
+                    }
+                    "text/jinja2" => self.unrecognized(name, &rendered, 2, "a template of a template"),
+                    _ => self.part(name, &inner, level)?,
+                }
+            }
+            (kind, text) => {
+                let text = text.unwrap_or_else(|| String::from_utf8_lossy(&part.payload));
+                if let Some(hint) = userdata::why_unhandled(part) {
+                    self.unrecognized(name, &text, 1, &hint);
+                    return Ok(());
+                }
+                let is_boothook = kind == "text/cloud-boothook";
+                if is_boothook || kind.starts_with("text/x-shellscript") {
+                    let program = userdata::strip_header(&part.payload);
+                    if !program.starts_with(b"#!") && !program.starts_with(b"\x7fELF") {
+                        self.add_source(name, &text);
+                        let problem = "expected '#!' and an interpreter as the first line of a script";
+                        self.result.add(format_error(name, 1, 1, problem.to_string()));
+                    }
+                }
+                if is_boothook {
+                    self.boothooks.push((name.to_string(), text.to_string()));
+                }
+                let of_part = if name == self.name { String::new() } else { format!("{name}: ") };
+                self.result.notes.push(format!("{of_part}{}", not_evaluated(kind)));
+            }
+        }
+        Ok(())
+    }
+
+    fn unrecognized(&mut self, name: &str, text: &str, line: u32, hint: &str) {
+        self.add_source(name, text);
+        let expected = format!(".\nExpected first line to be one of: {HEADERS}");
+        let message = match hint {
+            "" => format!("Unrecognized user-data header in {name}{expected}"),
+            hint => format!("Unrecognized user-data header in {name}: {hint}"),
+        };
+        self.result.add(format_error(name, line, 1, message));
+    }
+
+    fn config(&mut self, name: &str, part: &Part<'_>) {
+        let text = part.text();
+        self.add_source(name, text.as_ref().unwrap_or(&String::from_utf8_lossy(&part.payload)));
+        let parsed = match text {
+            Some(text) => config::yaml::parse(name, &text),
+            None => config::yaml::parse_bytes(name, &part.payload),
+        };
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(bad) => return self.result.add(super::not_yaml(name, &bad)),
+        };
+        if parsed.root.as_map().is_none() {
+            self.result.is_other_type = name == self.name;
+            let (at, message) = (parsed.root.at, "expected a map of keys".to_string());
+            self.result.add(Finding { kind: FindingKind::Invalid, at, key: String::new(), message });
+            return;
+        }
+        let found = schema::check_cloud_config(&parsed.root, &modules::where_key_belongs);
+        parsed.findings.into_iter().chain(found.iter().cloned()).for_each(|f| self.result.add(f));
+        match read_config(name, part) {
+            Ok(config) => {
+                config.strategy.merge_into(&mut self.merged, config.root.clone());
+                let input = MergeInput { name: name.to_string(), config: config.root };
+                self.configs.push((input, config.strategy));
+            }
+            Err(e) => self.result.add(format_error(name, 1, 1, e)),
+        }
+    }
+
+    /// Adds what only the configuration of all parts shows.
+    fn check_merged(&mut self) {
+        if self.is_patched {
+            let found = schema::check_cloud_config(&self.merged, &modules::where_key_belongs);
+            found.iter().cloned().for_each(|finding| self.result.add(finding));
+        }
+        for finding in schema::advice(&self.merged, &self.boothooks) {
+            let is_of = |(name, _): &&(String, String)| finding.at.source.as_deref() == Some(name.as_str());
+            if self.result.source(&finding).is_none()
+                && let Some((name, text)) = self.boothooks.iter().find(is_of).cloned()
+            {
+                self.add_source(&name, &text);
+            }
+            self.result.warnings.push(finding);
+        }
+    }
+}

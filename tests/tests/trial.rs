@@ -1,0 +1,56 @@
+//! `cloud-init try`: a throwaway container above a root, of which nothing remains.
+
+use std::path::Path;
+use std::process::Command;
+
+use tests::{Machine, binaries, write};
+
+/// Mounts the machine as a root for `--root`, in a mount namespace that ends with the command.
+const SCRIPT: &str = r#"machine=$1; shift
+mkdir -p "$machine/root.of.try"
+mount -t overlay overlay -o "lowerdir=$machine/upper:$(cat "$machine/root")" "$machine/root.of.try"
+exec "$@" --root "$machine/root.of.try""#;
+
+fn attempt(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-euc", SCRIPT, "sh"]).arg(directory);
+    let done = command.arg(binaries().join("cloud-init")).arg("try").args(words).output().unwrap();
+    let text = [done.stdout, done.stderr].concat();
+    (done.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+#[ignore = "boots two containers: make slow"]
+fn a_trial_boots_and_leaves_nothing() {
+    let machine = Machine::new("trial");
+    let scratch = machine.scratch("files");
+    let directory = scratch.parent().unwrap();
+    let before = machine.list();
+    let (good, kept) = (scratch.join("good.yaml"), scratch.join("kept"));
+    write(
+        &good,
+        "#cloud-config\nwrite_files: [{path: /etc/hello, content: hi}]\nruncmd: [ip -4 addr show eth0 >/etc/address]\n",
+    );
+    let (code, text) = attempt(directory, &[good.to_str().unwrap(), "--keep", kept.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("  /etc/hello\n") && text.contains("status: done") && text.contains("\nFINDINGS"),
+        "{text}"
+    );
+    let file = |name: &str| std::fs::read_to_string(kept.join("upper/etc").join(name)).unwrap_or_default();
+    assert_eq!(file("hello"), "hi", "{text}");
+    if !text.contains("network: none") {
+        assert!(file("address").contains("inet 192.0.2."), "{text}");
+    }
+    assert!(!kept.join("upper/etc/systemd/system/cloud-init-try.service").exists());
+    // Two parts, one of which fails.
+    let (script, second) = (scratch.join("fail.sh"), scratch.join("second.yaml"));
+    write(&script, "#!/bin/sh\nexit 3\n");
+    write(&second, "#cloud-config\nhostname: tried\n");
+    let (code, text) = attempt(directory, &[script.to_str().unwrap(), second.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("fail.sh") && text.contains("  /etc/hostname\n"), "{text}");
+    assert_eq!(machine.list(), before);
+    let (code, text) = attempt(directory, &["/nonexistent"]);
+    assert!(code == Some(1) && text.starts_with("error: ") && text.lines().count() == 1, "{text}");
+}
