@@ -225,7 +225,7 @@ fn connections_closed_without_notice() {
 
 /// A busy service gets the refused requests again after a pause, one at a time.
 #[test]
-fn busy_service_is_asked_again() {
+fn busy_service_gets_refused_requests_again() {
     static REFUSED: AtomicUsize = AtomicUsize::new(0);
     static OPEN: AtomicUsize = AtomicUsize::new(0);
     let server = Server::new(|stream, path, _| {

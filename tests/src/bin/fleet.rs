@@ -1,9 +1,8 @@
 //! A simulation of machines that boot at once against a metadata service, calibrated by `tests/fleet/boot`, which boots a few
 //! hundred real ones: what the service gets in each second, and when the machines are configured.
 //!
-//! Arguments: PROGRAM MACHINES RATE SPREAD. PROGRAM is `ours`, `constant` (pauses of a fixed length, as before 0.10) or `upstream`;
-//! the service serves RATE requests a second and is down for 5 s after 10 s; machines start within SPREAD seconds. Prints lines of
-//! `tests/fleet/boot`'s file `load`.
+//! Arguments: PROGRAM MACHINES RATE SPREAD. PROGRAM is `ours` or `upstream`; the service serves RATE requests a second and is
+//! down for 5 s after 10 s; machines start within SPREAD seconds. Prints the file `load` of `tests/fleet/boot`.
 
 use std::collections::VecDeque;
 
@@ -23,7 +22,6 @@ const DOWN: std::ops::Range<f64> = 10.0..15.0;
 #[derive(Clone, Copy, PartialEq)]
 enum Program {
     Ours,
-    Constant,
     Upstream,
 }
 
@@ -112,7 +110,7 @@ impl Machine {
         random: &mut Random,
     ) -> Option<f64> {
         let is_first = self.left == REQUESTS;
-        let crawls = self.crawls && !is_first && program != Program::Upstream;
+        let crawls = self.crawls && !is_first && program == Program::Ours;
         let mut refused = None;
         for _ in 0..if crawls { PARALLEL.min(self.left) } else { 1 } {
             match service.answer(now, random) {
@@ -155,9 +153,6 @@ impl Machine {
         let busy_for = now - f64::from(self.busy_since);
         let (is_busy, asked) = match (program, refused) {
             (Program::Ours, Answer::Refused(_, asked)) => (true, asked.unwrap_or(1.0)),
-            (Program::Constant, Answer::Refused(status, asked)) => {
-                (*status == 503 || asked.is_some(), asked.unwrap_or(1.0))
-            }
             (Program::Upstream, Answer::Refused(status, asked)) => (*status == 503, asked.unwrap_or(1.0)),
             (_, _) => (false, 1.0),
         };
@@ -165,7 +160,6 @@ impl Machine {
             self.busy += 1;
             return match program {
                 Program::Ours => (busy_for < MAX_WAIT).then(|| asked + random.next() * doubled(self.busy)),
-                Program::Constant => (self.busy <= 20 && busy_for < MAX_WAIT).then_some(asked),
                 Program::Upstream => Some(asked),
             };
         }
@@ -187,9 +181,8 @@ fn main() {
     let number = |text: &str| text.parse::<f64>().unwrap_or_else(|e| tests::fail(&format!("{text}: {e}")));
     let program = match program.as_str() {
         "ours" => Program::Ours,
-        "constant" => Program::Constant,
         "upstream" => Program::Upstream,
-        other => tests::fail(&format!("{other}: expected ours, constant or upstream")),
+        other => tests::fail(&format!("{other}: expected ours or upstream")),
     };
     let (rate, spread) = (number(rate), number(spread));
     let mut random = Random(88_172_645_463_325_252);

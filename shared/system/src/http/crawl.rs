@@ -55,7 +55,7 @@ impl System {
     ///
     /// The connections `kept` from earlier requests are used, and those that the service keeps are left there.
     ///
-    /// A busy service is asked again after the pause that it requests, over one connection. Otherwise each request is made once.
+    /// A busy service is requested again after the pause that it requests, over one connection. Otherwise each request is made once.
     /// The crawl ends when one fails, or has a response other than success, 404 or 410.
     /// Requests without a response in `received` are to be repeated by the caller, with retries, by [`System::fetch`].
     /// Nothing is requested from a service that is not reached directly (https, a proxy, a Unix socket).

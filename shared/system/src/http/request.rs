@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::url::{Paths, Url};
 use crate::Deadline;
+use crate::clock::{part_of, varied};
 
 /// The longest pause before a retry, whatever `Retry-After` says.
 // Wait: downloads | the next attempt, at most, if the server asks for a pause (`Retry-After`) | -
@@ -179,7 +180,7 @@ impl Request {
     pub fn backoff(&self, failures: u32, random: u64) -> Duration {
         let pause = self.doubled(failures).min(self.pause.max(MAX_BACKOFF));
         let left = self.time_left().filter(|left| !left.is_zero()).unwrap_or(Duration::MAX);
-        (pause / 2 + part_of(pause, random)).min(left)
+        varied(pause, random).min(left)
     }
 
     /// Returns the pause after the `busy`th response of a busy server, `busy_for` after the first one: at least the `requested`
@@ -243,11 +244,6 @@ impl Request {
     pub fn limit(self, limit: usize) -> Request {
         Request { limit, ..self }
     }
-}
-
-/// Returns a part of a time that a random number selects.
-fn part_of(time: Duration, random: u64) -> Duration {
-    time.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
 /// One request to one server.
