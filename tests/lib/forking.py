@@ -64,10 +64,11 @@ def exit_code(status):
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-# Both ends of the pipes are kept open: a machine that closes one is not the end, and finds the other never closed.
-codes = os.open("/srv/codes", os.O_RDWR)
-with os.fdopen(os.open("/srv/commands", os.O_RDWR)) as commands:
-    while True:
-        machine, root, line = commands.readline().rstrip("\n").split("\t")
-        code = run(int(machine), root, line.split(" "))
-        os.write(codes, f"{code}\n".encode())
+if __name__ == "__main__":
+    # Both ends of the pipes are kept open: a machine that closes one is not the end, and finds the other never closed.
+    codes = os.open("/srv/codes", os.O_RDWR)
+    with os.fdopen(os.open("/srv/commands", os.O_RDWR)) as commands:
+        while True:
+            machine, root, line = commands.readline().rstrip("\n").split("\t")
+            code = run(int(machine), root, line.split(" "))
+            os.write(codes, f"{code}\n".encode())

@@ -153,7 +153,7 @@ impl Service<'_> {
             }
             debug!(sys, "MAAS: {why}; retrying");
             let _wait = sys.begin_wait("the next try");
-            sys.clock().sleep(pause);
+            sys.clock().sleep_about(pause);
         }
         Err(Error::new("deadline exceeded before the first attempt"))
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use system::{
     Deadline, Error, Exchange, KeptConnection, PendingLookup, Request, Response, Result, System, debug,
+    random_number,
 };
 
 use crate::EphemeralNetwork;
@@ -34,8 +35,9 @@ struct Attempt {
     state: State,
     /// The number of remaining attempts.
     retries_left: u32,
-    /// The number of pauses that the server requested and got.
-    busy_retries: u32,
+    /// The number of responses of a busy server, and that of other failures.
+    busy: u32,
+    failures: u32,
     /// The time at which the server first requested a pause.
     busy_since: Option<Duration>,
     /// The time of the first temporary failure.
@@ -63,7 +65,7 @@ enum State {
 /// The reason for a failed attempt.
 struct Failure {
     error: Error,
-    /// The server requested a pause of this length.
+    /// The server is busy, and requested a pause of this length.
     pause: Option<Duration>,
     /// The failure may be temporary.
     is_transient: bool,
@@ -117,12 +119,14 @@ pub fn fetch(
     let began = sys.clock().elapsed();
     let service = candidates.first().map(Request::redacted_url).unwrap_or_default();
     let _activity = sys.begin_activity(format!("waiting for metadata from {service}"));
+    let candidates: Vec<Request> =
+        candidates.iter().map(|request| request.clone().deadline(deadline)).collect();
     let mut attempts: Vec<Attempt> = candidates.iter().map(Attempt::new).collect();
     let (now, next_start) = (Duration::ZERO, Duration::ZERO);
     let mut race = Race { sys, network, deadline, now, next_start, locked_since: None };
     loop {
         race.now = sys.clock().elapsed().saturating_sub(began);
-        for (index, (attempt, request)) in attempts.iter_mut().zip(candidates).enumerate() {
+        for (index, (attempt, request)) in attempts.iter_mut().zip(&candidates).enumerate() {
             let done = race.advance(request, attempt);
             let (url, took) = (request.redacted_url(), attempt.took(race.now));
             match done {
@@ -145,7 +149,7 @@ pub fn fetch(
         }
         if race.have_all_failed(&attempts) || deadline.is_expired() {
             let network_errors = race.network.map(|network| network.failure_reasons()).unwrap_or_default();
-            return Err(combined_error(candidates, attempts, &network_errors));
+            return Err(combined_error(&candidates, attempts, &network_errors));
         }
         let running = attempts.iter().filter_map(|attempt| match &attempt.state {
             State::Running(exchange) => Some((exchange.as_fd(), exchange.wants_write())),
@@ -183,7 +187,7 @@ impl Race<'_, '_> {
             State::Resolving(_) => drop(self.begin(request, attempt)?),
             State::Running(_) | State::Complete(_) => {
                 if let Some(done) = attempt.result() {
-                    return check_response(self.sys, request, done, self.deadline).map(Some);
+                    return check_response(self.sys, request, done).map(Some);
                 }
             }
             State::Waiting(_) | State::Failed => {}
@@ -244,7 +248,8 @@ impl Attempt {
         Attempt {
             state: State::Waiting(Duration::ZERO),
             retries_left: request.retries,
-            busy_retries: 0,
+            failures: 0,
+            busy: 0,
             busy_since: None,
             transient_since: None,
             last_error: None,
@@ -285,26 +290,23 @@ impl Attempt {
     /// Decides after a failure: another attempt, or the end.
     fn fail(&mut self, request: &Request, failure: Failure, now: Duration) {
         let transient_since = *self.transient_since.get_or_insert(now);
-        self.state = match failure {
-            failure if failure.is_permanent() => {
-                self.last_error = Some(failure.error);
-                self.state = State::Failed;
-                return;
-            }
-            Failure { pause: Some(asked), .. } if self.busy_retries < Request::MAX_BUSY_RETRIES => {
-                self.busy_retries += 1;
-                let busy_for = now.saturating_sub(*self.busy_since.get_or_insert(now));
-                request.busy_pause(asked, busy_for).map_or(State::Failed, |pause| State::Waiting(now + pause))
-            }
-            Failure { is_transient: true, .. } if now < transient_since + request.tolerance => {
-                State::Waiting(now + request.pause)
-            }
-            _ if self.retries_left > 0 => {
-                self.retries_left -= 1;
-                State::Waiting(now + request.pause)
-            }
-            _ => State::Failed,
+        let is_tolerated = failure.is_transient && now < transient_since + request.tolerance;
+        let pause = if failure.is_permanent() {
+            None
+        } else if let Some(requested) = failure.pause {
+            self.busy += 1;
+            let busy_for = now.saturating_sub(*self.busy_since.get_or_insert(now));
+            request.busy_pause(requested, self.busy, busy_for, random_number())
+        } else if is_tolerated || self.retries_left > 0 {
+            self.retries_left -= u32::from(!is_tolerated);
+            // No packet was sent to a network without a route, which may come at any time.
+            let is_local = failure.error.kind() == Some(ErrorKind::NetworkUnreachable);
+            self.failures = if is_local { 1 } else { self.failures + 1 };
+            Some(request.backoff(self.failures, random_number()))
+        } else {
+            None
         };
+        self.state = pause.map_or(State::Failed, |pause| State::Waiting(now + pause));
         self.last_error = Some(failure.error);
     }
 }
@@ -315,7 +317,6 @@ fn check_response(
     sys: &System,
     request: &Request,
     done: Result<Response>,
-    deadline: Deadline,
 ) -> std::result::Result<Response, Failure> {
     let response = done?;
     match response.status {
@@ -324,7 +325,7 @@ fn check_response(
         404 | 410 if request.optional => Err(Error::io("not found", &ErrorKind::NotFound.into()).into()),
         status => Err(Failure {
             error: Error::new(format!("status {status}")),
-            pause: request.retry_pause(&response, sys.clock().wall(), Some(deadline)),
+            pause: response.requested_pause(sys.clock().wall()),
             is_transient: status >= 500 || status == 429,
         }),
     }

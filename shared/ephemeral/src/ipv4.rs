@@ -1,12 +1,11 @@
 //! IPv4 on the link: an existing lease, DHCP on a packet socket, or a link-local address.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use system::{PacketSocket, Prefix, Protocol, Result, debug, info, warning};
+use system::{PacketSocket, Prefix, Protocol, Result, debug, info, random_number, warning};
 
 use crate::changed_link::{ChangedLink, FamilyState, POLL_INTERVAL, Reachability};
 use crate::dhcp::client::{Client, Event, Identity};
@@ -124,7 +123,7 @@ impl Ipv4 {
         }
         Ok(FamilyState::Pending(Dhcp {
             socket: Socket::Packet(link.sys.packet_socket(link.info.index, Protocol::Ipv4)?),
-            client: Client::new(identity, random()),
+            client: Client::new(identity, random_number()),
             began: link.sys.clock().elapsed(),
             has_carrier: false,
             last: String::new(),
@@ -244,16 +243,9 @@ impl Dhcp {
     }
 }
 
-/// Returns a number that is random enough for jitter, transaction IDs and link-local addresses. It must not wait until the
-/// kernel's generator is seeded, as [`System::random_bytes`] does: the seed may be in the metadata that this DHCP is for. std
-/// takes the keys of its hash maps from getrandom(2) with `GRND_INSECURE`, or from /dev/urandom on older kernels.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 /// Returns an address in the range of RFC 3927. It is used for seconds, so conflicts are not probed.
 fn assign_link_local(link: &mut ChangedLink<'_>) -> Result<()> {
-    let [a, b, ..] = random().to_ne_bytes();
+    let [a, b, ..] = random_number().to_ne_bytes();
     let address = Prefix::new(Ipv4Addr::new(169, 254, 1 + a % 254, b), 16);
     assign_address(link, address, Some(Ipv4Addr::new(169, 254, 255, 255)), None).map(drop)
 }
@@ -300,17 +292,4 @@ pub fn apply_lease(lease: &Lease, link: &mut ChangedLink<'_>) -> Result<bool> {
         }
     }
     Ok(is_added)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn random_numbers_differ() {
-        let mut drawn: Vec<u64> = (0..100).map(|_| super::random()).collect();
-        drawn.sort_unstable();
-        drawn.dedup();
-        assert_eq!(drawn.len(), 100);
-        // Every bit is used: jitter takes the lower ones, an address the bytes.
-        assert_eq!(drawn.iter().fold(0, |all, one| all | one), u64::MAX);
-    }
 }

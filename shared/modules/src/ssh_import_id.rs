@@ -103,7 +103,7 @@ fn import(context: &Context<'_>, user: &str, ids: &[String]) -> Result<()> {
     match sys.run(&command) {
         Err(e) => {
             debug!(sys, "{e}; retrying once");
-            sys.clock().sleep(RETRY_DELAY);
+            sys.clock().sleep_about(RETRY_DELAY);
             sys.run(&command).map(drop)
         }
         Ok(_) => Ok(()),

@@ -111,7 +111,7 @@ impl<'a> Signer<'a> {
                 return answer;
             }
             left -= 1;
-            self.sys.clock().sleep(RETRY_DELAY);
+            self.sys.clock().sleep_about(RETRY_DELAY);
         }
     }
 

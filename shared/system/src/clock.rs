@@ -38,6 +38,21 @@ impl Clock {
     pub fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
+
+    /// Sleeps for about `time` before another request to a server, to which machines that booted together must not return together.
+    pub fn sleep_about(&self, time: Duration) {
+        self.sleep(varied(time, crate::random_number()));
+    }
+}
+
+/// Returns the time, varied by half, as a random number selects.
+pub(crate) fn varied(time: Duration, random: u64) -> Duration {
+    time / 2 + part_of(time, random)
+}
+
+/// Returns the part of a time that a random number selects.
+pub(crate) fn part_of(time: Duration, random: u64) -> Duration {
+    time.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
 /// A time on the monotonic clock at which a wait ends.

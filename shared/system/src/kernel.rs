@@ -1,9 +1,18 @@
 //! Facts and settings of the running kernel. Below a root other than `/` settings are recorded, not changed, since that
 //! machine's kernel is not running; only mounting is done there too.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use nix::mount::{MntFlags, MsFlags};
 
 use crate::{Effect, Error, Result, ResultExt, System};
+
+/// Returns a number that is random enough for pauses, transaction IDs and link-local addresses. It must not wait until the
+/// kernel's generator is seeded, as [`System::random_bytes`] does: the seed may be in the metadata that is to be fetched. std takes
+/// the keys of its hash maps from getrandom(2) with `GRND_INSECURE`, or from /dev/urandom on older kernels.
+pub fn random_number() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
 
 impl System {
     /// Returns the kernel command line; in a container the command line of PID 1, since the kernel's is the host's. The
@@ -124,11 +133,21 @@ impl System {
 
 #[cfg(test)]
 mod tests {
-    use crate::System;
+    use crate::{System, random_number};
 
     #[test]
     fn random_bytes_differ() {
         let sys = System::new("/nonexistent");
         assert_ne!(sys.random_bytes(16).unwrap(), sys.random_bytes(16).unwrap());
+    }
+
+    #[test]
+    fn random_numbers_differ() {
+        let mut drawn: Vec<u64> = (0..100).map(|_| random_number()).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn.len(), 100);
+        // Every bit is used: a DHCP client takes the lower ones, an address the bytes.
+        assert_eq!(drawn.iter().fold(0, |all, one| all | one), u64::MAX);
     }
 }

@@ -122,6 +122,7 @@ pub use file::{Change, WriteOptions};
 #[doc(hidden)]
 pub use http::parsers;
 pub use http::{Exchange, KeptConnection, PendingLookup, Request, Response, redacted_url};
+pub use kernel::random_number;
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};

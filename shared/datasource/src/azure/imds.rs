@@ -157,7 +157,7 @@ pub fn await_reprovision_data(
         if deadline.is_expired() {
             return Err(system::Error::new("Azure: timed out waiting for reprovisiondata"));
         }
-        sys.clock().sleep(RETRY_DELAY);
+        sys.clock().sleep_about(RETRY_DELAY);
     }
 }
 
@@ -228,7 +228,7 @@ pub fn retry_until(
             1 => info!(sys, "Azure: {failure}; retrying"),
             _ => debug!(sys, "Azure: {failure}; retrying (attempt {attempt} failed)"),
         }
-        sys.clock().sleep(RETRY_DELAY);
+        sys.clock().sleep_about(RETRY_DELAY);
     }
 }
 

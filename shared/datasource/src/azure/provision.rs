@@ -292,7 +292,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
                 Err(e) if deadline.is_expired() => return Err(e),
                 Err(e) => debug!(sys, "Azure: {e}; setting up the network again"),
             }
-            sys.clock().sleep(POOL_RETRY_DELAY);
+            sys.clock().sleep_about(POOL_RETRY_DELAY);
         }
     }
 

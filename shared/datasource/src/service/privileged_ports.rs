@@ -64,7 +64,7 @@ impl PrivilegedPorts {
                 break;
             }
             if attempt < ports {
-                session.sys.clock().sleep(RETRY_DELAY);
+                session.sys.clock().sleep_about(RETRY_DELAY);
             }
         }
         Err(last)

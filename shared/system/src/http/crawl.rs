@@ -11,7 +11,7 @@ use super::connect::{self, Proxy};
 use super::exchange::{Exchange, KeptConnection};
 use super::request::{Request, Response};
 use super::url::Url;
-use crate::{Deadline, Error, Result, System, debug};
+use crate::{Deadline, Error, Result, System, debug, random_number};
 
 /// Metadata services limit what one machine may request at once. A common directory has at most twice as many entries.
 const MAX_CONNECTIONS: usize = 8;
@@ -41,6 +41,11 @@ struct Crawl<'a> {
     max_connections: usize,
     /// Whether the service has answered.
     has_answered: bool,
+    /// How often the service was busy, less the requests that it has served since, and when it first was.
+    busy: u32,
+    busy_since: Option<Duration>,
+    /// The end of the pause for a busy service.
+    resume: Deadline,
 }
 
 impl System {
@@ -50,7 +55,8 @@ impl System {
     ///
     /// The connections `kept` from earlier requests are used, and those that the service keeps are left there.
     ///
-    /// Each request is made once. The crawl ends when one fails, or has a response other than success, 404 or 410.
+    /// A busy service is requested again after the pause that it requests, over one connection. Otherwise each request is made once.
+    /// The crawl ends when one fails, or has a response other than success, 404 or 410.
     /// Requests without a response in `received` are to be repeated by the caller, with retries, by [`System::fetch`].
     /// Nothing is requested from a service that is not reached directly (https, a proxy, a Unix socket).
     pub fn crawl(
@@ -97,6 +103,9 @@ impl System {
             idle: kept,
             max_connections: MAX_CONNECTIONS,
             has_answered: false,
+            busy: 0,
+            busy_since: None,
+            resume: Deadline::after(Duration::ZERO),
         };
         let mut result = Ok(());
         let mut opens_more = is_listing;
@@ -109,7 +118,7 @@ impl System {
                 // Responses to requests that were sent are received, so that they need not be requested again.
                 crawl.queue.clear();
             }
-            if crawl.pending.is_empty() {
+            if crawl.pending.is_empty() && crawl.queue.is_empty() {
                 return result;
             }
             crawl.wait();
@@ -137,6 +146,7 @@ impl Crawl<'_> {
     /// Starts as many requests as connections are allowed.
     fn begin_requests(&mut self) -> Result<()> {
         while self.pending.len() < self.max_connections
+            && self.resume.is_expired()
             && let Some((index, request, needs_new)) = self.queue.pop_front()
         {
             let connection = self.take_idle(needs_new);
@@ -198,6 +208,19 @@ impl Crawl<'_> {
         self.sys.poll_fds(&fds, Deadline::after(POLL_INTERVAL));
     }
 
+    /// Begins a pause if the service is busy, and returns whether it is and a try is left.
+    fn back_off(&mut self, request: &Request, response: &Response) -> bool {
+        let Some(requested) = response.requested_pause(self.sys.clock().wall()) else { return false };
+        // Several requests may have been refused at once.
+        self.busy += u32::from(self.resume.is_expired());
+        let now = self.sys.clock().elapsed();
+        let busy_for = now.saturating_sub(*self.busy_since.get_or_insert(now));
+        let pause = request.busy_pause(requested, self.busy, busy_for, random_number());
+        self.resume = Deadline::after(pause.unwrap_or_default());
+        self.max_connections = 1;
+        pause.is_some()
+    }
+
     /// Processes complete responses. A request whose kept connection was closed is repeated on another one.
     fn responses(&mut self, result: &mut Result<()>) -> Vec<(usize, Response)> {
         let mut complete = Vec::new();
@@ -209,6 +232,12 @@ impl Crawl<'_> {
                     debug!(self.sys, "{}: {}, {} bytes", place(), response.status, response.body.len());
                     complete.push((pending.index, response));
                     self.has_answered = true;
+                    self.busy = self.busy.saturating_sub(1);
+                    self.idle.extend(pending.exchange.into_connection());
+                }
+                Some(Ok(response)) if self.back_off(&pending.request, &response) => {
+                    debug!(self.sys, "{}: {}; using one connection after a pause", place(), response.status);
+                    self.queue.push_front((pending.index, pending.request, false));
                     self.idle.extend(pending.exchange.into_connection());
                 }
                 Some(Ok(response)) => {

@@ -223,8 +223,8 @@ pub fn is_end_of_chunks(bytes: &[u8]) -> bool {
     matches!(httparse::parse_headers(bytes, &mut fields), Ok(httparse::Status::Complete((n, _))) if n == bytes.len())
 }
 
-/// Returns the pause that a busy server requests (503, or 429 with `Retry-After`). `now`, in seconds since the epoch, is
-/// used if the response has no date.
+/// Returns the pause that a busy server requests (429 or 503). `now`, in seconds since the epoch, is used if the response has no
+/// date.
 pub fn retry_after(response: &Response, now: u64) -> Option<Duration> {
     let named = response.headers.get("retry-after").map(|text| text.trim());
     let seconds = named.and_then(|text| match text.parse::<u64>() {
@@ -235,10 +235,7 @@ pub fn retry_after(response: &Response, now: u64) -> Option<Duration> {
             http_date(text).map(|then| then.saturating_sub(now))
         }
     });
-    match (response.status, named) {
-        (503, _) | (429, Some(_)) => Some(Duration::from_secs(seconds.unwrap_or(1).max(1))),
-        _ => None,
-    }
+    matches!(response.status, 429 | 503).then(|| Duration::from_secs(seconds.unwrap_or(1).max(1)))
 }
 
 impl Response {
@@ -400,7 +397,7 @@ mod tests {
                 Some(30),
             ),
             ("503 X\r\nRetry-After: Sun, 06 Nov 1980 08:49:37 GMT\r\n", Some(1)),
-            ("429 X\r\n", None),
+            ("429 X\r\n", Some(1)),
             ("429 X\r\nRetry-After: 3\r\n", Some(3)),
             ("500 X\r\nRetry-After: 3\r\n", None),
         ] {

@@ -31,30 +31,16 @@ use url::Url;
 pub use url::redact as redacted_url;
 pub(crate) use url::redact_urls;
 
-use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
-
-/// The longest pause before a retry, whatever `Retry-After` says.
-// Wait: downloads | the next attempt, at most, if the server asks for a pause (`Retry-After`) | -
-const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// The time that is kept for a last try if `Retry-After` exceeds the deadline.
-// No wait: kept of a longer limit.
-const LAST_TRY_TIME: Duration = Duration::from_secs(1);
+use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info, random_number};
 
 /// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
-impl Request {
-    /// Returns the pause that a busy server requests (503, or 429 with `Retry-After`), at most a minute and within the
-    /// deadline; `None` if it requests none or no time is left. `now` is the wall-clock time since the epoch.
-    pub fn retry_pause(
-        &self,
-        response: &Response,
-        now: Duration,
-        deadline: Option<Deadline>,
-    ) -> Option<Duration> {
-        let asked = message::retry_after(response, now.as_secs())?.min(MAX_PAUSE);
-        let Some(left) = deadline.map(|deadline| deadline.remaining()) else { return Some(asked) };
-        (left > LAST_TRY_TIME).then(|| asked.min(left - LAST_TRY_TIME))
+impl Response {
+    /// Returns the pause that a busy server requests (429 or 503): a second, unless `Retry-After` says more; `None` for another
+    /// status. `now` is the wall-clock time since the epoch.
+    pub fn requested_pause(&self, now: Duration) -> Option<Duration> {
+        message::retry_after(self, now.as_secs())
     }
 }
 
@@ -72,8 +58,7 @@ impl System {
         Ok(found.into_iter().map(|address| address.ip()).collect())
     }
 
-    /// Fetches a URL, with retries and redirects. Pauses that a busy server requests ([`Request::retry_pause`]) do not count
-    /// as retries. An interrupted download is resumed if the server supports that. In a dry run only GET requests are sent.
+    /// Fetches a URL, with retries and redirects. Those of a busy server ([`Request::busy_pause`]) do not count as such. An interrupted download is resumed if the server supports that. In a dry run only GET requests are sent.
     ///
     /// # Errors
     /// Fails if the last try failed, with a status of 400 or above (unless accepted), or if the response is too large. Messages
@@ -113,28 +98,27 @@ impl System {
                         let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
                         return Err(Error::io(format!("fetching {shown}"), &absent));
                     }
-                    let pause = request.retry_pause(&response, self.clock().wall(), request.deadline);
+                    let pause = response.requested_pause(self.clock().wall());
                     (Error::new(format!("status {}", response.status)), pause)
                 }
                 Err(e) if e.is_permanent() => return failed(e).map_err(Error::into_permanent),
                 Err(e) => (e, None),
             };
-            let pause = match wait {
-                None => Some(request.pause),
-                Some(requested) => {
-                    let now = self.clock().elapsed();
-                    request.busy_pause(requested, now.saturating_sub(*busy_since.get_or_insert(now)))
-                }
+            let pause = if let Some(requested) = wait {
+                busy += 1;
+                let now = self.clock().elapsed();
+                let busy_for = now.saturating_sub(*busy_since.get_or_insert(now));
+                request.busy_pause(requested, busy, busy_for, random_number())
+            } else {
+                let failures = tried - busy;
+                (failures <= request.retries).then(|| request.backoff(failures, random_number()))
             };
-            let is_busy = wait.is_some() && busy < Request::MAX_BUSY_RETRIES;
-            let has_retry = is_busy || tried - busy <= request.retries;
             let in_time =
                 |pause: &Duration| request.deadline.is_none_or(|deadline| deadline.remaining() > *pause);
-            let Some(pause) = pause.filter(in_time).filter(|_| has_retry) else {
+            let Some(pause) = pause.filter(in_time) else {
                 debug!(self, "fetching {shown}: {error} after {took:.3} s; no try is left");
                 return failed(error);
             };
-            busy += u32::from(is_busy);
             let (next, all) = (tried + 1, request.retries.saturating_add(busy + 1));
             debug!(self, "fetching {shown}: {error} after {took:.3} s; try {next} of {all} follows");
             let _wait = self.begin_wait("the next try");

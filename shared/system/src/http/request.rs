@@ -5,6 +5,17 @@ use std::time::Duration;
 
 use super::url::{Paths, Url};
 use crate::Deadline;
+use crate::clock::{part_of, varied};
+
+/// The longest pause before a retry, whatever `Retry-After` says.
+// Wait: downloads | the next attempt, at most, if the server asks for a pause (`Retry-After`) | -
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The time that is kept for a last try if the pause exceeds the deadline.
+// No wait: kept of a longer limit.
+const LAST_TRY_TIME: Duration = Duration::from_secs(1);
+/// The longest pause to which a shorter one grows.
+// Wait: downloads | the next attempt: a pause doubles after each failure, at most to this time, and is varied by half | -
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
 /// A request: the URL, and limits for time, retries and size.
 ///
@@ -26,7 +37,7 @@ pub struct Request {
     pub(super) timeout: Duration,
     /// The number of retries.
     pub retries: u32,
-    /// The pause before each retry.
+    /// The pause before the first retry ([`Request::backoff`]).
     pub pause: Duration,
     pub(super) limit: usize,
     /// Whether the resource may be missing ([`Request::optional`]).
@@ -84,7 +95,8 @@ impl Request {
         }
     }
 
-    /// The maximum number of retries for a busy server (`Retry-After`), in addition to those of [`Request::retries`].
+    /// The maximum number of retries for a busy server, in addition to those of [`Request::retries`], unless their time is
+    /// limited ([`Request::busy_timeout`]).
     pub const MAX_BUSY_RETRIES: u32 = 20;
 
     /// Returns a PUT request without a body.
@@ -114,7 +126,7 @@ impl Request {
         Request { timeout, ..self }
     }
 
-    /// Sets the number of retries and the pause before each.
+    /// Sets the number of retries and the pause before the first one.
     pub fn retries(self, retries: u32, pause: Duration) -> Request {
         Request { retries, pause, ..self }
     }
@@ -157,18 +169,47 @@ impl Request {
         Request { tolerance, ..self }
     }
 
-    /// Sets how long a busy server is retried after the pauses that it requests, from its first such response. Otherwise only
-    /// the number of these retries and the deadline limit that.
+    /// Sets how long a busy server is retried, from its first such response. Otherwise the number of these retries and the
+    /// deadline limit that.
     pub fn busy_timeout(self, timeout: Duration) -> Request {
         Request { busy_timeout: Some(timeout), ..self }
     }
 
-    /// Returns the pause before another try of a server that requested a pause, `busy_for` after the first one that it
-    /// requested; `None` if no time is left for it.
-    pub fn busy_pause(&self, requested: Duration, busy_for: Duration) -> Option<Duration> {
-        let Some(timeout) = self.busy_timeout else { return Some(requested) };
-        let left = timeout.saturating_sub(busy_for);
-        (!left.is_zero()).then(|| requested.min(left))
+    /// Returns the pause before the next try: the usual one, doubled after each failure but the first, at most to eight seconds,
+    /// and varied by half, so that machines that began at once spread out. A last try is made before the deadline.
+    pub fn backoff(&self, failures: u32, random: u64) -> Duration {
+        let pause = self.doubled(failures).min(self.pause.max(MAX_BACKOFF));
+        let left = self.time_left().filter(|left| !left.is_zero()).unwrap_or(Duration::MAX);
+        varied(pause, random).min(left)
+    }
+
+    /// Returns the pause after the `busy`th response of a busy server, `busy_for` after the first one: at least the `requested`
+    /// one, and a part of one that grows as other pauses do. `None` if no try is left.
+    pub fn busy_pause(
+        &self,
+        requested: Duration,
+        busy: u32,
+        busy_for: Duration,
+        random: u64,
+    ) -> Option<Duration> {
+        let left = match self.busy_timeout {
+            Some(timeout) => timeout.saturating_sub(busy_for),
+            None if busy <= Request::MAX_BUSY_RETRIES => Duration::MAX,
+            None => Duration::ZERO,
+        };
+        let left = self.time_left().map_or(left, |time| time.min(left));
+        let pause = requested.min(MAX_PAUSE) + part_of(self.doubled(busy).min(MAX_BACKOFF), random);
+        (!left.is_zero()).then(|| pause.min(left))
+    }
+
+    /// Returns the pause, doubled after each failure but the first.
+    fn doubled(&self, failures: u32) -> Duration {
+        self.pause.saturating_mul(1 << failures.saturating_sub(1).min(8))
+    }
+
+    /// Returns the time until a last try has to begin, if there is a deadline.
+    fn time_left(&self) -> Option<Duration> {
+        Some(self.deadline?.remaining().saturating_sub(LAST_TRY_TIME))
     }
 
     /// Returns whether a response with this status is not an error.
@@ -212,4 +253,57 @@ pub(super) struct RequestParts<'a> {
     pub(super) method: &'a str,
     pub(super) headers: &'a [(String, String)],
     pub(super) body: Option<&'a [u8]>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(text: &[u64]) -> Vec<Duration> {
+        text.iter().map(|n| Duration::from_millis(*n)).collect()
+    }
+
+    #[test]
+    fn pauses_double_and_vary() {
+        let request = |pause| Request::get("http://h/").retries(9, Duration::from_secs(pause));
+        let mean = u64::MAX / 2 + 1;
+        for (pause, random, expected) in [
+            (1, 0, [500, 1000, 2000, 4000, 4000]),
+            (1, mean, [1000, 2000, 4000, 8000, 8000]),
+            (3, mean, [3000, 6000, 8000, 8000, 8000]),
+            // A longer configured pause does not grow.
+            (30, mean, [30_000, 30_000, 30_000, 30_000, 30_000]),
+        ] {
+            let pauses: Vec<Duration> = (1..6).map(|n| request(pause).backoff(n, random)).collect();
+            assert_eq!(pauses, seconds(&expected), "{pause} {random}");
+        }
+        assert!(request(1).backoff(u32::MAX, u64::MAX) <= Duration::from_secs(12));
+    }
+
+    #[test]
+    fn busy_server_gets_at_least_the_requested_pause() {
+        let request = Request::get("http://h/");
+        let pause = |request: &Request, requested: u64, busy, busy_for: u64, random| {
+            let [requested, busy_for] = [requested, busy_for].map(Duration::from_secs);
+            request.busy_pause(requested, busy, busy_for, random).map(|pause| pause.as_millis())
+        };
+        let mean = u64::MAX / 2 + 1;
+        for (requested, busy, random, expected) in [
+            (3, 1, 0, Some(3000)),
+            (3, 1, mean, Some(3500)),
+            (3, 3, mean, Some(5000)),
+            (3, 20, mean, Some(7000)),
+            (3, 21, mean, None),
+            (3600, 1, 0, Some(60_000)),
+        ] {
+            assert_eq!(pause(&request, requested, busy, 0, random), expected, "{requested} {busy}");
+        }
+        // With a time limit only that counts.
+        let limited = request.clone().busy_timeout(Duration::from_secs(10));
+        for (busy_for, expected) in [(0, Some(3000)), (9, Some(1000)), (10, None)] {
+            assert_eq!(pause(&limited, 3, 99, busy_for, 0), expected, "{busy_for}");
+        }
+        let late = request.deadline(Deadline::after(Duration::ZERO));
+        assert_eq!(pause(&late, 3, 1, 0, 0), None);
+    }
 }
