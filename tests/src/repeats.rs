@@ -75,7 +75,7 @@ const REPEATS: &[(&str, &[&str], &str)] = &[
     ("spacewalk", &["rhn-profile-sync"], QUERY),
     ("spacewalk", &["rhnreg_ks"], STAND_IN),
     ("ssh", &["ssh-keygen -t"], "ssh_deletekeys asks for new keys"),
-    ("ssh", &["ssh-keygen -yf"], QUERY),
+    ("ssh", &["ssh-keygen -yf", "sshd -V"], QUERY),
     ("ssh_import_id", &["sudo", "doas"], REQUEST),
     ("ubuntu_autoinstall", &["snap list"], QUERY),
     ("ubuntu_drivers", &["debconf-communicate", "ubuntu-drivers install"], REQUEST),

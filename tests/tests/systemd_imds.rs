@@ -106,7 +106,7 @@ fn boot(cloud: &Cloud) -> Vec<String> {
 }
 
 /// Boots a machine of which neither the address nor systemd-imdsd, with this fault, lets anything through: at the first boot,
-/// and at a later one, which keeps the instance
+/// and at a later one, which keeps the instance.
 fn closed_service(fault: Option<&str>, reason: &str) {
     let with_imdsd = |cloud: Cloud| match fault {
         Some(fault) => cloud.imdsd(Some(fault)),
