@@ -26,7 +26,7 @@ const PACKAGE_MANAGERS: [&str; 7] = [
 const REPEATS: &[(&str, &[&str], &str)] = &[
     ("ansible", &["ansible-pull", "ansible-galaxy", "ansible-playbook", "git clone", "su -"], REQUEST),
     ("bootcmd", &[""], OF_THE_USER),
-    ("chef", &["chef-client --once", "gem install"], REQUEST),
+    ("chef", &["chef-client", "gem install"], REQUEST),
     ("disable_ec2_metadata", &["ip route"], "a route of the kernel's, which the stand-in does not add"),
     (
         "grub_dpkg",
@@ -35,7 +35,7 @@ const REPEATS: &[(&str, &[&str], &str)] = &[
     ),
     ("landscape", &["landscape-config"], REQUEST),
     ("locale", &["locale-gen --keep-existing", "update-locale"], STAND_IN),
-    ("lxd", &["snap list", "lxd waitready", "lxd init", "lxc "], REQUEST),
+    ("lxd", &["snap list", "snap install lxd", "lxd waitready", "lxd init", "lxc "], REQUEST),
     ("mounts", &["mount -a", "systemctl daemon-reload"], STAND_IN),
     ("mounts", &["swapon -a"], REQUEST),
     ("ntp", &["systemctl reload-or-restart"], STAND_IN),
@@ -75,14 +75,14 @@ const REPEATS: &[(&str, &[&str], &str)] = &[
     ("spacewalk", &["rhn-profile-sync"], QUERY),
     ("spacewalk", &["rhnreg_ks"], STAND_IN),
     ("ssh", &["ssh-keygen -t"], "ssh_deletekeys asks for new keys"),
-    ("ssh", &["ssh-keygen -yf"], QUERY),
+    ("ssh", &["ssh-keygen -yf", "sshd -V"], QUERY),
     ("ssh_import_id", &["sudo", "doas"], REQUEST),
     ("ubuntu_autoinstall", &["snap list"], QUERY),
     ("ubuntu_drivers", &["debconf-communicate", "ubuntu-drivers install"], REQUEST),
     ("ubuntu_pro", &["pro "], REQUEST),
     (
         "users_groups",
-        &["passwd -l", "passwd -u", "chpasswd", "usermod -a", "snap create-user", "useradd"],
+        &["passwd -l", "passwd -u", "passwd -d", "chpasswd", "usermod -a", "snap create-user", "useradd"],
         STAND_IN,
     ),
     (

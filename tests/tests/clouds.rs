@@ -3,7 +3,7 @@
 //! servers that fail: silent, slow, refusing, sending invalid responses. In every case the network is restored
 //! afterwards.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tests::{Case, Cloud, Reach};
 
@@ -165,16 +165,15 @@ fn rejected_netplan_file_is_tried_again_at_the_next_boot() {
     }
 }
 
-/// Returns the result of the local and network stage on a cloud, and their time.
-fn outcome(cloud: &Cloud) -> (String, Duration) {
-    let began = Instant::now();
+/// Returns the id of the cloud after the local and the network stage, which end before their limit ([`Cloud::limit`]).
+fn outcome(cloud: &Cloud) -> String {
     let boot = cloud.boot(&["local", "network"]);
     assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
-    (cloud.id(), began.elapsed())
+    cloud.id()
 }
 
 #[test]
-fn failing_metadata_servers_are_abandoned_in_time() {
+fn failing_metadata_servers_are_abandoned() {
     let cases = [
         ("silent", "* . silent", &["in time"][..]),
         ("none", "* . 404", &["status 404", "no token received"]),
@@ -190,12 +189,10 @@ fn failing_metadata_servers_are_abandoned_in_time() {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         cloud.config(SHORT);
         cloud.fault(fault);
-        let (id, took) = outcome(&cloud);
-        assert_eq!(id, "none", "{name}: {}", cloud.log());
+        assert_eq!(outcome(&cloud), "none", "{name}: {}", cloud.log());
         let says =
             |words: &[&str]| cloud.logged(&[&["[ERROR]", "(datasource None): Ec2: "][..], words].concat());
         assert!(says(words), "{name}: {}", cloud.log());
-        assert!(took < Duration::from_secs(40), "{name} took {took:?}");
     };
     // In parallel, as most of it is waiting.
     std::thread::scope(|scope| {
@@ -216,20 +213,17 @@ fn recovering_metadata_servers_are_retried() {
     ] {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         cloud.fault(fault);
-        let (id, _) = outcome(&cloud);
-        assert_eq!(id, "aws", "{name}: {}", cloud.log());
+        assert_eq!(outcome(&cloud), "aws", "{name}: {}", cloud.log());
         assert!(cloud.logged(words), "{name}: {}", cloud.log());
         assert!(cloud.file("/home/debian/.ssh/authorized_keys").contains(" zoe"), "{name}");
     }
 }
 
 #[test]
-fn missing_dhcp_server_is_reported_in_time() {
+fn missing_dhcp_server_is_reported() {
     let cloud = Cloud::new("ec2");
     cloud.config(SHORT);
-    let (id, took) = outcome(&cloud);
-    assert!(id == "none" && cloud.logged(&["no DHCP server responded"]), "{}", cloud.log());
-    assert!(took < Duration::from_secs(40), "{took:?}");
+    assert!(outcome(&cloud) == "none" && cloud.logged(&["no DHCP server responded"]), "{}", cloud.log());
     assert_eq!(cloud.requests(), "");
 }
 
@@ -238,9 +232,8 @@ fn ec2_is_found_without_ipv4() {
     let cloud = Cloud::new("ec2").router();
     cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     cloud.config("datasource: {Ec2: {max_wait: 30}}\n");
-    let (id, _) = outcome(&cloud);
     assert!(
-        id == "aws" && cloud.logged(&["metadata service is at http://[fd00:ec2::254]"]),
+        outcome(&cloud) == "aws" && cloud.logged(&["metadata service is at http://[fd00:ec2::254]"]),
         "{}",
         cloud.log()
     );
@@ -256,8 +249,7 @@ fn service_is_reached_over_link_local_ipv6_alone() {
     ] {
         let cloud = Cloud::new(case);
         cloud.net.in_cloud(&["ip", "address", "add", "fe80::a9fe:a9fe/64", "dev", "s0"]);
-        let (id, _) = outcome(&cloud);
-        assert_eq!(id, case, "{}", cloud.log());
+        assert_eq!(outcome(&cloud), case, "{}", cloud.log());
         let data = cloud.file("/run/cloud-init/instance-data.json");
         assert!(data.contains(says), "{data}\n{}", cloud.log());
         let strangers = cloud.requests().lines().any(|l| l.contains("10.0.0."));
@@ -283,13 +275,11 @@ fn existing_lease_is_reused() {
         let device = format!("/run/NetworkManager/devices/{}", index.trim());
         cloud.put(&device, if name == "NetworkManager" { "connection-uuid=ab-cd\n" } else { "managed=0\n" });
         std::thread::sleep(Duration::from_secs(3));
-        let (id, took) = outcome(&cloud);
         assert!(
-            id == "aws" && cloud.logged(&["using the existing lease of", name, "10.0.0.70"]),
+            outcome(&cloud) == "aws" && cloud.logged(&["using the existing lease of", name, "10.0.0.70"]),
             "{}",
             cloud.log()
         );
-        assert!(took < Duration::from_secs(15), "{took:?}");
     }
 }
 
@@ -340,8 +330,7 @@ fn firmware_decides_which_cloud_is_probed() {
     ] {
         let cloud = Cloud::new(case).dhcp(&[]);
         cloud.config(&format!("datasource_list: [Ec2, None]\n{config}"));
-        let (id, _) = outcome(&cloud);
-        assert!(id == "none" && cloud.logged(&["Ec2", words]), "{}", cloud.log());
+        assert!(outcome(&cloud) == "none" && cloud.logged(&["Ec2", words]), "{}", cloud.log());
         assert_eq!(cloud.requests(), "");
     }
 }
@@ -354,7 +343,7 @@ fn only_a_new_id_or_machine_is_another_instance() {
     cloud.config(SHORT);
     let boot = || {
         cloud.forget_run();
-        outcome(&cloud).0
+        outcome(&cloud)
     };
     let id = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
     assert_eq!(boot(), "aws", "{}", cloud.log());

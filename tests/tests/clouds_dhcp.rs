@@ -150,9 +150,6 @@ fn cloudstack_sets_a_requested_password_at_later_boots() {
 fn failing_password_servers_do_not_stop_the_boot() {
     const NOT_SET: &str = "no password set: fetching http://";
     const NOT_CONFIRMED: &str = "the password server may serve the same password again: fetching http://";
-    // The limits of CloudStack's password server: of an attempt, and of all of them. Exoscale's is configured.
-    const ATTEMPT: u64 = 20;
-    const ALL: u64 = 60;
     let run = |case: &str, fault: &str, warning: &str| {
         let reach = if case == "exoscale" { Reach::OWN } else { Reach::Dhcp };
         let mut cloud = Cloud::new(case).reached(reach);
@@ -164,9 +161,7 @@ fn failing_password_servers_do_not_stop_the_boot() {
         std::fs::write(cloud.net.dir.join("password-fault"), fault)
             .unwrap_or_else(|e| fail(&format!("password-fault: {e}")));
         let place = format!("{case}, {fault}");
-        let began = std::time::Instant::now();
         let password = boot_for_password(&cloud);
-        let took = began.elapsed().as_secs();
         assert_eq!(cloud.id(), case, "{place}: {}", cloud.log());
         assert_eq!(password.starts_with('$'), warning != NOT_SET, "{place}: {password}\n{}", cloud.log());
         let log = cloud.log();
@@ -178,12 +173,6 @@ fn failing_password_servers_do_not_stop_the_boot() {
             problems.len() == usize::from(!warning.is_empty()) && is_as_expected,
             "{place}: {problems:#?}\n{log}"
         );
-        let least = match (case, fault) {
-            ("cloudstack", "send_my_password once:silent") => ATTEMPT,
-            ("cloudstack", fault) if fault.ends_with(" silent") => ALL - 5,
-            _ => 0,
-        };
-        assert!((least..least + 45).contains(&took), "{place}: {took} s\n{log}");
         // Not even the first half of the password is visible.
         assert_password_is_secret(&cloud, "qZ7-");
     };
@@ -215,10 +204,8 @@ fn failing_paths_do_not_affect_the_others() {
         let cloud = Cloud::new(case).dhcp(&[]);
         cloud.config(short);
         cloud.fault(fault);
-        let began = std::time::Instant::now();
         let boot = cloud.boot(&["local", "network"]);
         assert!(boot.ended_normally(), "{case} {fault}: {:?}\n{}", boot.codes, cloud.log());
-        assert!(began.elapsed().as_secs() < 40, "{case} {fault}: {:?}", began.elapsed());
         cloud
     };
     std::thread::scope(|scope| {

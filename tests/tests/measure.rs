@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::{Boot, Cloud};
@@ -124,11 +123,8 @@ fn failing(fault: Option<&str>, reason: &str) {
             cloud.wrap("without-systemd")
         }
     };
-    let began = Instant::now();
     let (boot, log) = boot(&cloud);
     assert!(boot.succeeded(), "{:?}\n{log}", boot.codes);
-    let limit = if fault == Some("silent") { 75 } else { 25 };
-    assert!(began.elapsed() < Duration::from_secs(limit), "{:?}", began.elapsed());
     for name in ["network-config", "user-data"] {
         let beginning = format!("[ERROR]: PCR 12: not measured: {name}: ");
         let lines: Vec<&str> = log.lines().filter(|line| line.contains(&beginning)).collect();

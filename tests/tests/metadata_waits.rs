@@ -1,7 +1,8 @@
-//! How long a boot waits for metadata with default settings, on the network of `clouds.rs`. The limits leave room for a
-//! slow machine; they distinguish seconds from minutes.
+//! What a boot waits for with default settings, on the network of `clouds.rs`: counted in requests, or named in the log. A
+//! stage that waits for minutes is stopped by [`Cloud::limit`]. Unit tests have the time limits of each datasource
+//! (`shared/datasource/src/tests/wait_limits.rs`).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tests::Cloud;
 
@@ -11,13 +12,12 @@ const AZURES: [&str; 2] = [
     "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
 ];
 
-/// Returns the cloud's id after these stages of a boot, and their time in seconds.
-fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
+/// Returns the cloud's id after these stages of a boot.
+fn boot(cloud: &Cloud, stages: &[&str]) -> String {
     cloud.forget_run();
-    let began = Instant::now();
     let boot = cloud.boot(stages);
     assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
-    (cloud.id(), began.elapsed().as_secs_f64())
+    cloud.id()
 }
 
 /// Gives the machine the network of its own configuration.
@@ -29,18 +29,17 @@ fn join_network(cloud: &Cloud) {
     std::thread::sleep(Duration::from_secs(3));
 }
 
-/// The time of these stages if there is nothing to wait for: about a second.
-fn assert_fast_boot(cloud: &Cloud, id: &str, most: f64) {
-    let (got, took) = boot(cloud, &["local"]);
-    assert_eq!(got, id, "{}", cloud.log());
-    eprintln!("{id}: {took:.1} s");
-    assert!(took < most, "{took} s\n{}", cloud.log());
+/// Asserts that the local stage finds the cloud without a failed request, after which it would pause.
+fn assert_no_retries(cloud: &Cloud, id: &str) {
+    assert_eq!(boot(cloud, &["local"]), id, "{}", cloud.log());
+    let is_retry = |line: &&str| [" follows", " retries left"].iter().any(|end| line.ends_with(end));
+    assert_eq!(cloud.log().lines().find(is_retry), None);
 }
 
 /// A probe of a network that does not exist yet costs nothing.
 #[test]
 fn vultr_first_boot_does_not_wait() {
-    assert_fast_boot(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
+    assert_no_retries(&Cloud::new("vultr").dhcp(&[]), "vultr");
 }
 
 /// Google's service has a name and an address; resolving the name does not delay the boot.
@@ -52,7 +51,7 @@ fn gce_without_a_resolver_does_not_wait() {
     let mute = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('10.0.0.1', 53)); time.sleep(600)";
     cloud.net.serve(&["python3", "-c", mute]);
     cloud.put("/etc/resolv.conf", "nameserver 10.0.0.1\n");
-    assert_fast_boot(&cloud, "gce", 5.0);
+    assert_no_retries(&cloud, "gce");
 }
 
 /// The first DISCOVER is lost.
@@ -67,7 +66,7 @@ fn lost_dhcp_reply_costs_one_retry() {
         // DHCP servers read packets before the filter: only the answer can be lost.
         cloud.net.in_cloud(&["nft", &rule.replace("hook input", "hook output").replace("dport", "sport")]);
     }
-    assert_fast_boot(&cloud, "vultr", 6.5);
+    assert_no_retries(&cloud, "vultr");
 }
 
 /// Nova's proxy restarts: one more attempt suffices, and a service that stays down is abandoned soon.
@@ -76,20 +75,19 @@ fn restarting_openstack_service_is_retried_once() {
     for status in ["503", "502", "429"] {
         let cloud = Cloud::new("openstack").dhcp(&[]);
         cloud.fault(&format!("GET ^/openstack$ once:{status}"));
-        let (id, took) = boot(&cloud, &["local"]);
-        assert_eq!(id, "openstack", "{}", cloud.log());
-        assert!(took < 8.0, "{status} {took}");
+        assert_eq!(boot(&cloud, &["local"]), "openstack", "{}", cloud.log());
+        let tried = cloud.requests().lines().filter(|line| line.contains("GET /openstack ")).count();
+        assert!((2..4).contains(&tried), "{status}\n{}", cloud.requests());
     }
     let cloud = Cloud::new("openstack").dhcp(&[]);
     cloud.fault("GET . 503");
-    let (id, took) = boot(&cloud, &["local", "network"]);
-    assert!(id == "none" && (8.0..40.0).contains(&took), "{id} {took}\n{}", cloud.log());
+    assert_eq!(boot(&cloud, &["local", "network"]), "none", "{}", cloud.log());
 }
 
-/// The instance at a later boot, when its service is silent or sends garbage: unchanged, after ten seconds, with the
-/// default settings, which wait for minutes at a first boot.
+/// The instance at a later boot, when its service is silent or sends garbage: unchanged, with the default settings, which wait
+/// for minutes at a first boot. Only one of the stages waits.
 #[test]
-fn unreachable_metadata_costs_later_boots_ten_seconds() {
+fn unreachable_metadata_keeps_the_instance_at_later_boots() {
     let cases: [(&str, &[&str], &str, &str, &str); 6] = [
         ("ec2", &[], "aws", "* . silent", "i-0abc1234567890def"),
         ("ec2", &[], "aws", "* . 503", "i-0abc1234567890def"),
@@ -105,35 +103,19 @@ fn unreachable_metadata_costs_later_boots_ten_seconds() {
             join_network(&cloud);
         }
         let now = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
-        let (first, _) = boot(&cloud, &["local", "network"]);
+        let first = boot(&cloud, &["local", "network"]);
         let first_id = now();
         assert!(
             first == name && (id.is_empty() || first_id == id),
             "{case}: {first} {first_id}\n{}",
             cloud.log()
         );
-        // A boot of the same instance while the service responds, on the same busy host.
-        let (_, good) = boot(&cloud, &["local", "network"]);
         cloud.fault(fault);
-        let (second, took) = boot(&cloud, &["local", "network"]);
-        let waited = took - good;
-        eprintln!("{case} {fault}: {took:.1} s, {good:.1} s while the service responds");
+        let second = boot(&cloud, &["local", "network"]);
         assert_eq!((&*second, now()), (name, first_id), "{case} {fault}\n{}", cloud.log());
-        // Ten seconds once, not in each stage.
-        assert!((6.0..16.0).contains(&waited), "{case} {fault}: {waited} s\n{}", cloud.log());
         let status = cloud.file("/run/cloud-init/status.json");
         assert!(status.contains("instance_check"), "{case}: {status}");
         assert!(status.contains("WARNING"), "{case}: {status}");
-        // A setting.
-        let setting = match case {
-            "ec2" => "Ec2: {max_wait_cached: 2}",
-            "gce" => "GCE: {max_wait_cached: 2, metadata_url: 'http://169.254.169.254/computeMetadata/v1/'}",
-            "azure" => "Azure: {max_wait_cached: 2}",
-            _ => "NoCloud: {max_wait_cached: 2, seedfrom: 'http://169.254.169.254/seed/'}",
-        };
-        cloud.config(&format!("datasource: {{{setting}}}\n"));
-        let (third, took) = boot(&cloud, &["local", "network"]);
-        assert!(third == name && took - good < 6.0, "{case} {fault} {third} {took} s\n{}", cloud.log());
     };
     std::thread::scope(|scope| {
         for (case, dhcp, name, fault, id) in cases {
@@ -148,24 +130,20 @@ fn silent_metadata_does_not_stop_the_first_boot() {
     let cloud = Cloud::new("cloudcix");
     join_network(&cloud);
     cloud.fault("* . silent");
-    let (id, took) = boot(&cloud, &["local", "network"]);
-    eprintln!("{took:.1} s");
-    assert!(id == "none" && (8.0..40.0).contains(&took), "{id} {took} s\n{}", cloud.log());
+    assert_eq!(boot(&cloud, &["local", "network"]), "none", "{}", cloud.log());
     assert!(cloud.logged(&["[ERROR]", "(datasource None): CloudCIX: ", "http://"]), "{}", cloud.log());
 }
 
 /// A large seed over a slow line takes its time, which is not a silence; a trickle of bytes has a limit.
 #[test]
 fn slow_downloads_complete_and_trickles_end() {
-    for (rate, id, least, most) in [(350_000, "nocloud", 8.0, 30.0), (20, "none", 3.0, 30.0)] {
+    for (rate, id) in [(350_000, "nocloud"), (20, "none")] {
         let cloud = Cloud::new("nocloud");
         join_network(&cloud);
         let seed = "http://169.254.169.254/big/";
         cloud.config(&format!("datasource: {{NoCloud: {{seedfrom: '{seed}', timeout: 1, retries: 1}}}}\n"));
         cloud.fault(&format!("GET user-data rate:{rate}"));
-        let (got, took) = boot(&cloud, &["local", "network"]);
-        eprintln!("{rate} bytes a second: {took:.1} s");
-        assert!(got == id && (least..most).contains(&took), "{got} {took}\n{}", cloud.log());
+        assert_eq!(boot(&cloud, &["local", "network"]), id, "{}", cloud.log());
         if id == "none" {
             assert!(cloud.logged(&["user-data: too slow"]), "{}", cloud.log());
         } else {
@@ -180,9 +158,9 @@ fn slow_downloads_complete_and_trickles_end() {
 fn redirect_loop_is_not_followed_twice() {
     let cloud = Cloud::new("azure").dhcp(&AZURES);
     cloud.fault("GET /metadata loop");
-    let (_, took) = boot(&cloud, &["local"]);
+    boot(&cloud, &["local"]);
     let followed = cloud.requests().lines().filter(|line| line.contains(" loop ")).count();
-    assert!(followed <= 2 && took < 20.0, "{followed} {took}\n{}", cloud.log());
+    assert!(followed <= 2, "{followed}\n{}", cloud.log());
     assert!(cloud.logged(&["a redirect loop"]), "{}", cloud.log());
 }
 
@@ -197,9 +175,7 @@ fn oversized_user_data_keeps_id_and_keys() {
     ] {
         let cloud = Cloud::new(case).dhcp(&[]);
         cloud.fault(&format!("GET {path} huge"));
-        let (got, took) = boot(&cloud, &["local", "network"]);
-        assert_eq!(got, id, "{case}\n{}", cloud.log());
-        assert!(took < 20.0, "{case} {took}");
+        assert_eq!(boot(&cloud, &["local", "network"]), id, "{case}\n{}", cloud.log());
         assert!(cloud.logged(&["[ERROR]", "larger than", "(70000000 bytes)"]), "{case}\n{}", cloud.log());
         assert!(cloud.file("/run/cloud-init/status.json").contains("70000000"), "{case}");
         assert!(cloud.log().matches(" huge ").count() <= 2, "{case}: asked again\n{}", cloud.log());

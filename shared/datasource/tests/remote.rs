@@ -5,78 +5,56 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{Machine, text};
+use scratch::server::{path_of, response};
 
 /// Answers by path, in order; the last answer of a path is repeated. Other paths are 404.
-struct Server {
-    base: String,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-type Answers = BTreeMap<String, Vec<String>>;
+struct Server(scratch::server::Server);
 
 fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+    response("200 OK", "", body)
 }
 
 fn status(line: &str, headers: &str) -> String {
-    format!("HTTP/1.1 {line}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n")
-}
-
-/// The server ends with the process: its thread only waits for the next connection.
-fn serve(answers: &[(&str, &[String])]) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let mut answers: Answers = answers.iter().map(|(p, a)| ((*p).to_string(), a.to_vec())).collect();
-    let log = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            answer(stream, &mut answers, &log);
-        }
-    });
-    Server { base, asked }
-}
-
-fn answer(mut stream: TcpStream, answers: &mut Answers, log: &Mutex<Vec<String>>) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-    let first = lines.next().unwrap_or_default();
-    let path = first.split(' ').nth(1).unwrap_or_default().to_string();
-    let headers: Vec<String> = lines.take_while(|l| !l.is_empty()).collect();
-    assert!(headers.iter().any(|h| h.to_lowercase().starts_with("user-agent: cloud-init/")), "{headers:?}");
-    log.lock().unwrap().push(path.clone());
-    let reply = match answers.get_mut(&path) {
-        Some(list) if list.len() > 1 => list.remove(0),
-        Some(list) => list[0].clone(),
-        None => status("404 Not Found", ""),
-    };
-    if reply == SILENCE {
-        // The connection stays open, and nothing is sent.
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_secs(20));
-            drop(stream);
-        });
-        return;
-    }
-    let _ = stream.write_all(reply.as_bytes());
+    response(line, headers, "")
 }
 
 const SILENCE: &str = "silence";
 
+fn serve(answers: &[(&str, &[String])]) -> Server {
+    let answers: BTreeMap<String, Vec<String>> =
+        answers.iter().map(|(p, a)| ((*p).to_string(), a.to_vec())).collect();
+    let answers = Mutex::new(answers);
+    Server(scratch::server::Server::new(move |stream, head, _| {
+        assert!(head.to_lowercase().contains("\nuser-agent: cloud-init/"), "{head}");
+        let reply = match answers.lock().unwrap().get_mut(path_of(head)) {
+            Some(list) if list.len() > 1 => list.remove(0),
+            Some(list) => list[0].clone(),
+            None => status("404 Not Found", ""),
+        };
+        if reply == SILENCE {
+            // The connection stays open, and nothing is sent.
+            std::thread::sleep(Duration::from_secs(20));
+            return Ok(());
+        }
+        stream.write_all(reply.as_bytes())
+    }))
+}
+
 impl Server {
     fn asked(&self, path: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|p| p == &path).count()
+        self.0.paths().iter().filter(|p| *p == path).count()
     }
 
     /// Returns a machine whose command line names this server, with short time limits.
     fn machine(&self, retries: u32) -> Machine {
         Machine::new()
-            .line(&format!("ds=nocloud;s={}/", self.base))
+            .line(&format!("ds=nocloud;s={}/", self.0.base))
             .config(&format!(
                 "datasource: {{NoCloud: {{timeout: 1, retries: {retries}, sec_between_retries: 0.01}}}}"
             ))
@@ -109,7 +87,7 @@ fn complete_seed_is_fetched() {
     assert_eq!(instance.network.unwrap().content["version"], 2);
     // A remote seed requires the network stage, even with `ds=nocloud` alone.
     assert_eq!(instance.dsmode.to_string(), "net");
-    assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.base));
+    assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.0.base));
 }
 
 /// World-readable strings name the seed's location without its credentials.
@@ -119,13 +97,13 @@ fn credentials_in_the_url_are_redacted() {
         ("/Key0123456789abcdefg/x?sig=s&f=meta-data", &[ok("instance-id: i-1")]),
         ("/Key0123456789abcdefg/x?sig=s&f=user-data", &[ok("")]),
     ]);
-    let base = server.base.replacen("http://", "http://user:pass@", 1);
+    let base = server.0.base.replacen("http://", "http://user:pass@", 1);
     let place = format!("{base}/Key0123456789abcdefg/x?sig=s&f=");
     let machine = Machine::new()
         .config(&format!("datasource: {{NoCloud: {{seedfrom: '{place}', timeout: 2, retries: 0}}}}"))
         .network_stage();
     let instance = machine.found("NoCloud");
-    let shown = format!("ds_config_seedfrom,{}/…/…", server.base);
+    let shown = format!("ds_config_seedfrom,{}/…/…", server.0.base);
     assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed={shown}]"));
     assert_eq!(instance.subplatform, format!("seed-dir ({shown})"));
     assert_eq!(instance.crawled["meta_data"]["seedfrom"], place.as_str());
@@ -138,7 +116,7 @@ fn credentials_in_the_url_are_redacted() {
     let path = "/var/lib/cloud/seed/ovf-env.xml";
     let machine = Machine::new().config("datasource: {OVF: {timeout: 2, retries: 0}}").network_stage();
     let instance = machine.file(path, environment).found("OVF");
-    assert_eq!(instance.subplatform, format!("ovf ({path},{}/…/…)", server.base));
+    assert_eq!(instance.subplatform, format!("ovf ({path},{}/…/…)", server.0.base));
     assert_eq!(instance.crawled["meta_data"]["seedfrom"], place.as_str());
     assert_eq!(instance.sensitive, ["seedfrom"]);
 }
@@ -215,7 +193,7 @@ fn refused_connections_are_an_error() {
 #[test]
 fn redirects_are_followed_but_not_in_a_loop() {
     let other = with(&[]);
-    let to = |path: &str| status("302 Found", &format!("Location: {}{path}\r\n", other.base));
+    let to = |path: &str| status("302 Found", &format!("Location: {}{path}\r\n", other.0.base));
     let server = with(&[("/meta-data", vec![to("/meta-data")]), ("/user-data", vec![to("/user-data")])]);
     assert_eq!(server.machine(0).found("NoCloud").id, "i-http");
     let round = with(&[("/meta-data", vec![status("302 Found", "Location: /meta-data\r\n")])]);
@@ -238,7 +216,7 @@ fn urls_may_have_queries_and_placeholders() {
             .file("/sys/class/dmi/id/product_uuid", "U-1\n")
             .config(&format!(
                 "datasource: {{NoCloud: {{seedfrom: '{}{tail}', timeout: 2, retries: 0}}}}",
-                server.base
+                server.0.base
             ))
             .network_stage();
         assert_eq!(machine.found("NoCloud").id, id, "{tail}");
@@ -278,7 +256,7 @@ fn max_wait_cached_limits_the_wait() {
         let mut machine = Machine::new()
             .config(&format!(
                 "datasource: {{NoCloud: {{seedfrom: '{}/', retries: 20, max_wait_cached: 1}}}}",
-                server.base
+                server.0.base
             ))
             .network_stage();
         machine.has_cached_instance = true;

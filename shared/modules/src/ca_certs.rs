@@ -146,8 +146,6 @@ mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
 
-    const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-
     #[test]
     fn lines_are_deselected_once() {
         let text = "# a list\n\nmozilla/A.crt\n!mozilla/B.crt\nC.crt\n";
@@ -177,15 +175,6 @@ mod tests {
     }
 
     #[test]
-    fn old_spelling_beside_the_new_one_is_reported() {
-        let config = format!("ca-certs: {{remove-defaults: true}}\nca_certs: {{trusted: [{PEM:?}]}}");
-        let (sandbox, message) = run_on_debian(&config);
-        assert!(message.starts_with("running update-ca-certificates: "), "{message}");
-        assert_eq!(sandbox.logged_warnings(), ["ca-certs: ignored, because ca_certs is set"]);
-        assert_eq!(sandbox.file("/etc/ca-certificates.conf").0, "A.crt\n");
-    }
-
-    #[test]
     fn links_to_own_certificates_are_generated() {
         let sandbox = Sandbox::new("{}");
         let (directory, own) = ("/etc/ssl/certs", ["/etc/ssl/certs/own.pem".to_string()].into());
@@ -197,12 +186,5 @@ mod tests {
             assert_eq!(is_generated(&sandbox.sys, directory, &path, &own), expected, "{target}");
         }
         assert!(is_generated(&sandbox.sys, "/etc/pki/ca-trust", GENERATED, &own));
-    }
-
-    #[test]
-    fn text_without_a_certificate_is_reported() {
-        let (sandbox, _) = run_on_debian("ca_certs: {trusted: [junk]}");
-        let expected = "ca_certs.trusted[0]: expected a certificate in PEM form";
-        assert_eq!(sandbox.logged_warnings(), [expected]);
     }
 }

@@ -371,13 +371,6 @@ mod tests {
         sandbox
     }
 
-    fn with_client(config: &str) -> Sandbox {
-        let sandbox = machine(config);
-        sandbox.stub("chef-client", "");
-        sandbox.sys.link("/usr/sbin/chef-client", CLIENT).unwrap();
-        sandbox
-    }
-
     #[test]
     fn settings_are_read_and_quoted_for_ruby() {
         let read = |text: &str| Setting::read(&yaml(text), &mut Reader::new()).map(|Setting(text)| text);
@@ -395,26 +388,6 @@ mod tests {
     }
 
     const REQUIRED: &str = "server_url: u, validation_name: v";
-    #[test]
-    fn chef_is_run_as_configured() {
-        for (config, calls) in [
-            ("exec: true", "chef-client -d -i 1800 -s 20\n"),
-            ("exec: true, exec_arguments: --once", "chef-client --once\n"),
-            ("exec: false", ""),
-            ("force_install: true", "dnf -y install chef\n"),
-            (
-                "force_install: true, install_type: gems, exec: false",
-                "dnf -y install ruby1.8 ruby1.8-dev libopenssl-ruby1.8 rubygems1.8\n\
-                 gem install chef --no-document --bindir /usr/bin -q\n",
-            ),
-        ] {
-            let sandbox = with_client(&format!("{{{REQUIRED}, {config}}}"));
-            sandbox.stub("gem", "");
-            sandbox.sys.link("/usr/sbin/gem", "/usr/bin/gem").unwrap();
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), calls, "{config}");
-        }
-    }
 
     #[test]
     fn the_downloaded_installer_runs_only_if_it_is_complete_and_a_script() {
@@ -434,27 +407,6 @@ mod tests {
             assert_eq!(sandbox.calls(), calls);
             assert!(!sandbox.sys.exists("/var/lib/cloud/instance/chef-omnibus-install"));
         }
-    }
-
-    #[test]
-    fn validation_key_is_removed_and_old_directories_are_moved() {
-        let sandbox = with_client(&format!(
-            "{{{REQUIRED}, validation_cert: system, exec: true, delete_validation_post_exec: true}}"
-        ));
-        for path in ["/var/cache/chef/a", "/var/cache/chef/b", "/var/chef/cache/b"] {
-            sandbox.sys.write(path, path, WriteOptions::default()).unwrap();
-        }
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/var/chef/cache/a").0, "/var/cache/chef/a");
-        assert_eq!(sandbox.file("/var/chef/cache/b").0, "/var/chef/cache/b");
-        assert_eq!(sandbox.sys.list("/var/cache/chef").unwrap(), ["b"]);
-        assert_eq!(
-            sandbox.logged_warnings(),
-            ["chef.validation_cert is system, but /etc/chef/validation.pem does not exist"]
-        );
-        sandbox.sys.write(VALIDATION_KEY, "K", WriteOptions::default()).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        assert!(!sandbox.sys.exists(VALIDATION_KEY));
     }
 
     #[test]

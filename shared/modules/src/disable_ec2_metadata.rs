@@ -35,28 +35,3 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::MODULE;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn metadata_address_is_rejected_by_a_route() {
-        for (programs, calls) in [
-            (
-                &[("ip", "echo 'RTNETLINK answers: File exists' >&2; exit 2"), ("ifconfig", "")][..],
-                "ip route add prohibit 169.254.169.254\n",
-            ),
-            (&[("ifconfig", ""), ("route", "")], "route add -host 169.254.169.254 reject\n"),
-            (&[], ""),
-        ] {
-            let sandbox = Sandbox::new("disable_ec2_metadata: true");
-            for (name, body) in programs {
-                sandbox.stub(name, body);
-            }
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), calls, "{programs:?}");
-        }
-    }
-}

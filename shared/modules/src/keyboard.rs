@@ -62,23 +62,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::sandbox::Sandbox;
     use config::{FromNode, Node, Reader};
-    use system::WriteOptions;
-
-    #[test]
-    fn alpine_sets_a_variant_that_exists() {
-        let sandbox = Sandbox::on(
-            "alpine",
-            "keyboard: {layout: us, model: pc104, variant: nodeadkeys, options: 'compose:rwin'}",
-        );
-        sandbox.stub("setup-keymap", "");
-        let path = "/usr/share/bkeymaps/us/nodeadkeys.bmap.gz";
-        sandbox.sys.write(path, "", WriteOptions::default()).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), "setup-keymap us nodeadkeys\n");
-        assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
-    }
 
     #[test]
     fn names_end_no_value_of_a_shell() {

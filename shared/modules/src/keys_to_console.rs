@@ -247,13 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn a_log_daemon_that_does_not_read_delays_the_boot_for_seconds_only() {
+    fn a_log_daemon_that_does_not_read_is_abandoned() {
         let sandbox = Sandbox::new("{}");
         sandbox.stub("logger", "kill -STOP $$");
-        let begun = std::time::Instant::now();
         assert_eq!(log_lines(&sandbox.sys, "a\n"), "a\n");
-        // Without a limit of its own, five minutes.
-        assert!(begun.elapsed() < Duration::from_secs(100));
     }
 
     #[test]

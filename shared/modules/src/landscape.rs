@@ -147,36 +147,6 @@ fn client_settings(text: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn secrets_are_no_arguments() {
-        for (client, call) in [
-            ("registration_key: k", "--import /dev/stdin\n< [client]\n< registration_key = k\n"),
-            (
-                "https_proxy: 'http://u:p@h'",
-                "--import /dev/stdin\n< [client]\n< https_proxy = http://u:p@h\n",
-            ),
-            ("https_proxy: http://h", "--https-proxy http://h "),
-            // Not literal in a file.
-            ("registration_key: 'k#1'", "--registration-key k#1 "),
-        ] {
-            let sandbox = Sandbox::on(
-                "ubuntu",
-                &format!("landscape: {{client: {{account_name: a, computer_title: c, {client}}}}}"),
-            );
-            for program in ["apt-get", "apt-cache"] {
-                sandbox.stub(program, "echo landscape-client");
-            }
-            sandbox.stub("landscape-config", "case $* in *is-registered) exit 5;; esac");
-            sandbox.run(&MODULE).unwrap();
-            let calls = sandbox.calls();
-            let last = calls.lines().rfind(|line| line.starts_with("landscape-config")).unwrap();
-            let arguments = "landscape-config --silent --account-name a --computer-title c ";
-            let (_, rest) = calls.split_once(last).unwrap();
-            assert!(last.starts_with(arguments) && (last.to_string() + rest).contains(call), "{calls}");
-        }
-    }
 
     #[test]
     fn section_of_the_client_is_read() {

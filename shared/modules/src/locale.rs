@@ -71,15 +71,6 @@ mod tests {
     use distro::Distro;
     use system::WriteOptions;
 
-    #[test]
-    fn red_hat_writes_one_variable() {
-        let sandbox = Sandbox::on("almalinux", "locale: de_DE.UTF-8");
-        let old = "LANG=\"en_US.UTF-8\"\nLC_TIME=C\n";
-        sandbox.sys.write("/etc/locale.conf", old, WriteOptions::default()).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/etc/locale.conf"), ("LANG=de_DE.UTF-8\nLC_TIME=C\n".into(), 0o644));
-    }
-
     /// As from upstream's datasource and classes of distributions, for machines without a configured locale.
     #[test]
     fn without_a_locale_the_default_of_the_distribution_is_used() {
@@ -97,25 +88,6 @@ mod tests {
             let sandbox = Sandbox::new("{}");
             let found = Distro::named(distro).unwrap().current_locale(&sandbox.sys);
             assert_eq!(found, locale, "{distro}");
-        }
-    }
-
-    /// There a program writes the locale to a file of its own choice.
-    #[test]
-    fn other_files_are_ignored_with_a_warning() {
-        for (distro, file, is_ignored) in [
-            ("arch", "/etc/locale.conf", false),
-            ("arch", "/etc/own/locale", true),
-            ("gentoo", "/etc/own/locale", true),
-            ("raspberry-pi-os", "/etc/default/locale", false),
-            ("raspberry-pi-os", "/etc/own/locale", true),
-        ] {
-            let sandbox = Sandbox::on(distro, &format!("{{locale: en_US.UTF-8, locale_configfile: {file}}}"));
-            // No program runs in the sandbox.
-            assert!(sandbox.run(&MODULE).is_err(), "{distro}");
-            let warning = format!("locale_configfile: {file} is ignored");
-            let warned = sandbox.logged_warnings().iter().any(|w| w.starts_with(&warning));
-            assert_eq!((warned, sandbox.sys.exists(file)), (is_ignored, false), "{distro} {file}");
         }
     }
 

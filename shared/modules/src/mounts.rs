@@ -244,39 +244,4 @@ mod tests {
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file(FSTAB).0, again);
     }
-
-    #[test]
-    fn fields_are_single_lines() {
-        for config in [
-            "mounts: [[LABEL=a, /b, ext4, \"ro\\n/dev/x /y ext4\"]]",
-            "mounts: [[\"a\\rb\", /b]]",
-            "mounts: [[LABEL=a, /b, \"\\0\"]]",
-            "mounts: [[LABEL=a, /b, '']]",
-            "mounts: [[null, /b]]",
-        ] {
-            let sandbox = image(config, "");
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(
-                (sandbox.file(FSTAB).0.as_str(), sandbox.logged_warnings().len()),
-                ("", 1),
-                "{config}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_invalid_list_keeps_earlier_lines() {
-        let ours = "LABEL=a\t/a\text4\tro,comment=cloudconfig\t0\t2\n";
-        let new = format!("LABEL=b\t/b\tauto\t{DEFAULT_OPTIONS}\t0\t2\n");
-        for (config, text) in [
-            ("mounts: [[LABEL=b, /b]]", new.clone()),
-            ("mounts: [[LABEL=b, /b], x]", format!("{ours}{new}")),
-            ("mounts: [[LABEL=b, /b], [LABEL=a, /a, [x]]]", format!("{ours}{new}")),
-            ("mounts: x", ours.to_string()),
-        ] {
-            let sandbox = image(config, ours);
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.file(FSTAB).0, text, "{config}");
-        }
-    }
 }

@@ -267,8 +267,6 @@ fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) 
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use super::*;
     use crate::tests::sandbox::{Sandbox, yaml};
 
@@ -362,10 +360,7 @@ mod tests {
         ];
         let wanted = read("{mode: reboot, timeout: 0}").unwrap();
         sandbox.sys.spawn_detached(&wait_command(std::process::id(), &wanted, &action, "")).unwrap();
-        let started_at = Instant::now();
-        while !mark.exists() && started_at.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        scratch::wait_until(|| mark.exists());
         let text = std::fs::read_to_string(&mark).unwrap();
         let ids: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(ids[0], ids[1], "not the leader of a session: {text}");

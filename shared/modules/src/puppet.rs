@@ -282,21 +282,3 @@ fn manage_service(context: &Context<'_>, action: ServiceAction, done: &str) {
         warning!(sys, "puppet: none of these services can be {done}: {}", NAMES.join(", "));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn certname_has_the_instance_and_the_fqdn() {
-        let mut sandbox = Sandbox::new("{}");
-        sandbox.instance.local_hostname = Some("H.example.com".into());
-        sandbox.sys.write("/p", "# head\n[agent]\n", WriteOptions::default()).unwrap();
-        let conf =
-            Conf { ca_cert: None, settings: vec![("agent".into(), "certname".into(), "%i.%F-%f".into())] };
-        sandbox.with_context(|context| write_conf(context, "/p", &conf)).unwrap();
-        assert_eq!(sandbox.file("/p").0, "[agent]\ncertname = i-test.%f-h.example.com\n\n");
-        assert_eq!(sandbox.file("/p.old").0, "# head\n[agent]\n");
-    }
-}

@@ -189,28 +189,3 @@ fn update_repositories(context: &Context<'_>, enable: &[Line], disable: &[Line])
     }
     manager(context, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).map(drop)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn empty_values_and_unavailable_pools() {
-        for (config, calls, warnings) in [
-            ("{username: '', password: p}", 0, 0),
-            ("{activation_key: '', org: ''}", 0, 0),
-            ("{username: u, password: p, release_version: ''}", 2, 0),
-            ("{username: u, password: p, add_pool: [p9]}", 4, 2),
-        ] {
-            let sandbox = Sandbox::new(&format!("rh_subscription: {config}"));
-            sandbox.stub(
-                "subscription-manager",
-                "case \"$*\" in identity) exit 1 ;; *--available*) echo p1 ;; esac",
-            );
-            sandbox.run(&MODULE).unwrap();
-            let counts = (sandbox.calls().lines().count(), sandbox.logged_warnings().len());
-            assert_eq!(counts, (calls, warnings), "{config} {:?}", sandbox.logged_warnings());
-        }
-    }
-}

@@ -72,8 +72,6 @@ fn apply(context: &Context<'_>, metadata_only: bool) -> Result<()> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
-    use config::Node;
-    use distro::Distro;
 
     fn hostname_file(sandbox: &Sandbox) -> Option<String> {
         sandbox.sys.read_text("/etc/hostname").ok()
@@ -99,20 +97,6 @@ mod tests {
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("other\n"));
     }
 
-    #[test]
-    fn red_hat_prefers_the_fqdn_unless_configured() {
-        for (config, wanted) in [("", "web.example.com\n"), ("prefer_fqdn_over_hostname: false", "web\n")] {
-            let mut sandbox = Sandbox::new(config);
-            if config.is_empty() {
-                sandbox.config = Node::from(config::Map::new());
-            }
-            sandbox.distro = Distro::named("rocky").unwrap();
-            sandbox.instance.local_hostname = Some("web.example.com".into());
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(hostname_file(&sandbox).as_deref(), Some(wanted));
-        }
-    }
-
     /// The names of CloudSigma and AliYun are not split; a configured name is.
     #[test]
     fn whole_hostname_of_the_cloud_is_not_split() {
@@ -122,16 +106,6 @@ mod tests {
             sandbox.instance.is_hostname_whole = true;
             sandbox.run(&MODULE).unwrap();
             assert_eq!(hostname_file(&sandbox).as_deref(), Some(expected), "{config}");
-        }
-    }
-
-    #[test]
-    fn hostname_is_not_changed() {
-        for config in ["preserve_hostname: true\nhostname: x", "{}"] {
-            let sandbox = Sandbox::new(config);
-            sandbox.run(&MODULE).unwrap();
-            sandbox.with_context(set_hostname_early).unwrap();
-            assert_eq!(hostname_file(&sandbox), None, "{config}");
         }
     }
 }

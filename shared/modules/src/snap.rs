@@ -154,13 +154,4 @@ mod tests {
         }
         assert!(sandbox.calls().ends_with("\nsnap login geheim\nsnap login geheim --otp=geheim --classic\n"));
     }
-
-    #[test]
-    fn keys_are_in_numeric_order_and_null_runs_another_program() {
-        let sandbox = Sandbox::new("snap: {commands: {10: snap last, 2: snap first, 9: [null, other, x]}}");
-        sandbox.stub("snap", "");
-        sandbox.stub("other", "");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), "snap wait system seed.loaded\nsnap first\nother x\nsnap last\n");
-    }
 }

@@ -131,7 +131,6 @@ fn with_entry(text: &str, address: &str, names: &HostnameInfo) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn entry_is_added_unless_an_entry_has_all_names() {
@@ -156,26 +155,5 @@ mod tests {
         let text = "# head\n127.0.0.1\tlocalhost # here\n\n::1 a b\n";
         assert_eq!(parse_entries(text), parse_entries("127.0.0.1 localhost\n::1   a b\n#x\n"));
         assert_ne!(parse_entries(text), parse_entries("127.0.0.1 localhost\n::1 a\n"));
-    }
-
-    #[test]
-    fn missing_and_invalid_templates_are_errors() {
-        for (template, wanted) in [
-            (None, "writing /etc/hosts: no template found: /etc/cloud/templates/hosts.debian.tmpl"),
-            (
-                Some("## template: jinja\n{% if %}"),
-                "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression, found '%}', in {% if %}",
-            ),
-        ] {
-            let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: x}");
-            if let Some(text) = template {
-                sandbox
-                    .sys
-                    .write("/etc/cloud/templates/hosts.debian.tmpl", text, WriteOptions::default())
-                    .unwrap();
-            }
-            assert_eq!(sandbox.run(&MODULE).unwrap_err().to_string(), wanted);
-            assert!(!sandbox.sys.exists("/etc/hosts"));
-        }
     }
 }

@@ -154,18 +154,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn interfaces_have_names_and_absolute_paths() {
-        let sandbox = sandbox(
-            "wireguard: {interfaces: [{name: ../x, config_path: /x, content: y}, {name: wg2, config_path: x, content: y}]}",
-        );
-        sandbox.stub("wg", "");
-        assert!(sandbox.run(&MODULE).is_err());
-        assert_eq!(sandbox.calls(), "modprobe wireguard\n");
-        let logged = sandbox.logged_warnings().join("\n");
-        for place in ["wireguard.interfaces[0]: name: exp", "wireguard.interfaces[1]: config_path: exp"] {
-            assert!(logged.contains(place), "{place}: {logged}");
-        }
-    }
 }

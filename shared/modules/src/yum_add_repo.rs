@@ -123,29 +123,3 @@ fn run(context: &Context<'_>) -> Result<()> {
     let text = |repository: &Repository| header.clone() + &render(repository);
     write_files(sys, &directory, &keys.yum_repos.unwrap_or_default().0, str::to_string, &text)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn lines_and_items_of_a_value_are_indented() {
-        let sandbox = Sandbox::new(
-            "yum_repos: {my repo: {Base-URL: x, baseurl: 'http://a/%24b', name: \"two\\nlines\", exclude: [a, b]}}",
-        );
-        sandbox.run(&MODULE).unwrap();
-        let (text, _) = sandbox.file("/etc/yum.repos.d/my-repo.repo");
-        let expected =
-            "[my-repo]\nbase_url = x\nbaseurl = http://a/%24b\nname = two\n\tlines\nexclude = a\n\tb\n\n";
-        assert_eq!(text.split_once('\n').unwrap().1, expected);
-    }
-
-    #[test]
-    fn ids_are_file_names() {
-        let sandbox = Sandbox::new("yum_repos: {a/b: {baseurl: x}}");
-        sandbox.run(&MODULE).unwrap();
-        assert!(!sandbox.sys.exists("/etc/yum.repos.d"));
-        assert!(sandbox.logged_warnings()[0].contains("yum_repos.(text of 3 characters): expected the id"));
-    }
-}

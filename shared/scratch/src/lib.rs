@@ -1,5 +1,5 @@
 //! Helpers for the tests of all crates: temporary directories, which are removed when the test ends, also by a panic; damaged
-//! inputs; threads for tests of many machines; and reference pages that are generated from tables. A development dependency
+//! inputs; threads for tests of many machines; a server; and reference pages that are generated from tables. A development dependency
 //! only: no program contains it.
 //!
 //! ```
@@ -14,6 +14,7 @@
 
 mod document;
 mod generated;
+pub mod server;
 
 pub use document::Document;
 pub use generated::{check_generated, source_path};
@@ -121,6 +122,18 @@ pub fn is_root(test: &str) -> bool {
         let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
     }
     root
+}
+
+/// Waits until something is done by another process or thread. Panics if that does not happen within two minutes: tests do not
+/// depend on how fast the machine is, and none hangs.
+pub fn wait_until(mut is_done: impl FnMut() -> bool) {
+    for _ in 0..12_000 {
+        if is_done() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("waited for two minutes");
 }
 
 /// A directory that is removed with the value. It dereferences to its path.

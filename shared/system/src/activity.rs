@@ -295,14 +295,8 @@ mod tests {
         sys.show_activities("modules-final", path.into());
         let outer = sys.begin_activity("running runcmd\n");
         let wait = sys.begin_wait("a lock");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        let found = loop {
-            assert!(Instant::now() < deadline, "no file");
-            match sys.read_activities(path) {
-                Some(found) if found.activities.len() == 2 => break found,
-                _ => sys.clock().sleep(Duration::from_millis(50)),
-            }
-        };
+        scratch::wait_until(|| sys.read_activities(path).is_some_and(|found| found.activities.len() == 2));
+        let found = sys.read_activities(path).unwrap();
         assert_eq!((found.pid, found.stage.as_str()), (std::process::id(), "modules-final"));
         assert_eq!(
             [&*found.activities[0].0, &*found.activities[1].0],

@@ -310,11 +310,7 @@ mod tests {
         sys.start_ahead(&command);
         assert!(sys.is_started_ahead(&command) && !sys.is_started_ahead(&Command::new(["sh"])));
         // It runs before anything waits for it.
-        let begun = std::time::Instant::now();
-        while !file.exists() && begun.elapsed() < Duration::from_secs(20) {
-            std::thread::sleep(BUSY_DELAY);
-        }
-        assert!(file.exists());
+        scratch::wait_until(|| file.exists());
         assert_eq!(sys.run(&command).unwrap().stdout, b"out\n");
         assert!(!sys.is_started_ahead(&command));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "ran\n");

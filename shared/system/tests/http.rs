@@ -3,54 +3,27 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use system::{Deadline, Request, Response, Result, System};
 
-/// Answers each connection by a function of the request's head and the number of earlier requests.
-struct Server {
-    port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
-}
+struct Server(scratch::server::Server);
 
 impl Server {
     fn new(
         answer: impl Fn(&mut TcpStream, &str, usize) -> std::io::Result<()> + Send + Sync + 'static,
     ) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
-        let answer = Arc::new(answer);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
-                std::thread::spawn(move || {
-                    let lines = BufReader::new(stream.try_clone().unwrap())
-                        .lines()
-                        .map_while(std::result::Result::ok);
-                    let head = lines.take_while(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
-                    let before = {
-                        let mut log = log.lock().unwrap();
-                        log.push(head.clone());
-                        log.len() - 1
-                    };
-                    let _ = answer(&mut stream, &head, before);
-                });
-            }
-        });
-        Server { port, asked }
+        Server(scratch::server::Server::new(answer))
     }
 
     fn get(&self) -> Request {
-        Request::get(format!("http://127.0.0.1:{}/x", self.port)).timeout(Duration::from_millis(500))
+        Request::get(format!("{}/x", self.0.base)).timeout(Duration::from_millis(500))
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.0.heads()
     }
 }
 
@@ -187,7 +160,7 @@ fn post_redirected_as_a_get_is_sent_without_a_body() {
             0 => write!(s, "HTTP/1.1 {status} X\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n"),
             _ => write!(s, "{OK}Content-Length: 2\r\n\r\nhi"),
         });
-        let url = format!("http://127.0.0.1:{}/x", server.port);
+        let url = format!("{}/x", server.0.base);
         let request = Request::post(&url, "a=b").header("Content-Type", "text/form").header("X-Own", "1");
         assert_eq!(text(fetch(&request)), "200 hi", "{status}");
         let asked = server.asked();

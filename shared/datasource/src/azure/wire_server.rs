@@ -172,7 +172,7 @@ fn document(state: &GoalState, health: Health<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Write};
+    use std::io::Write;
 
     use super::*;
 
@@ -201,17 +201,10 @@ mod tests {
 
     /// Returns the goal state of a server whose answer has this number of bytes.
     fn fetched(size: usize) -> Result<GoalState> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        std::thread::spawn(move || {
-            for peer in listener.incoming().flatten() {
-                let mut lines = BufReader::new(&peer).lines().map_while(std::result::Result::ok);
-                // Connections are opened ahead; some are not needed.
-                if lines.by_ref().take_while(|line| !line.is_empty()).count() > 0 {
-                    let _ = write!(&peer, "HTTP/1.1 200 OK\r\n\r\n{GOAL}{}", " ".repeat(size - GOAL.len()));
-                }
-            }
+        let server = scratch::server::Server::new(move |peer, _, _| {
+            write!(peer, "HTTP/1.1 200 OK\r\n\r\n{GOAL}{}", " ".repeat(size - GOAL.len()))
         });
+        let address = server.base.trim_start_matches("http://").to_string();
         let sys = System::new("/nonexistent");
         // Shorter than the pause before a second attempt.
         let patience = Duration::from_millis(900);

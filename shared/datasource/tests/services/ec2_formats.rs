@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Machine, text};
-use crate::server::{network, serve, serve_with_log};
+use crate::server::{Server, network, serve};
 
 #[test]
 fn ec2_compatible_clouds_need_no_token() {
@@ -75,13 +75,14 @@ fn version(firmware: &[(&str, &str)], versions: &[&str]) -> (Value, Vec<String>)
         .flat_map(|(path, body)| versions.iter().map(move |version| (format!("/{version}/{path}"), body)))
         .collect();
     let tree: Vec<(&str, &str)> = tree.iter().map(|(path, body)| (path.as_str(), *body)).collect();
-    let (base, requests) = serve_with_log(&tree);
+    let server = Server::of_paths(&tree);
+    let base = &server.base;
     let settings =
         format!("datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 5, strict_id: false}}}}");
     let i = Machine::new().firmware(firmware).config(&settings).network_stage().found("Ec2");
     assert_eq!((&*i.id, text(&i.user_data)), ("i-1", "#!/bin/sh\n".into()), "{firmware:?} {versions:?}");
     assert_eq!(i.availability_zone.as_deref(), Some("gb1-a"), "{firmware:?} {versions:?}");
-    let mut requests = requests.lock().unwrap().clone();
+    let mut requests = server.paths();
     requests.sort();
     (i.crawled["_metadata_api_version"].clone(), requests)
 }

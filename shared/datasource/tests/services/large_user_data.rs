@@ -1,9 +1,10 @@
 //! User-data that exceeds the size limit: everything else is kept.
 
+use scratch::server::HUGE;
 use serde_json::json;
 
 use crate::common::{Machine, text};
-use crate::server::{HUGE, network, serve};
+use crate::server::{network, serve};
 
 #[test]
 fn a_droplet_with_too_large_user_data_keeps_the_rest() {

@@ -31,23 +31,6 @@ fn machine(config: &str) -> Sandbox {
     sandbox
 }
 
-#[test]
-fn existing_users_keep_shell_groups_and_password() {
-    let sandbox = machine(
-        "users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: $6$hunter2, lock_passwd: false}]",
-    );
-    sandbox.run(&users_groups::MODULE).unwrap();
-    assert_eq!(sandbox.calls(), "");
-    let logged_warnings = sandbox.logged_warnings().join("\n");
-    assert!(logged_warnings.contains("user old already exists; ignoring"), "{logged_warnings}");
-    assert!(logged_warnings.contains("Not unlocking the password of existing user old"), "{logged_warnings}");
-    assert!(!logged_warnings.contains("hunter2"));
-    // With a password, the account is unlocked.
-    sandbox.sys.write("/etc/shadow", "old:!$6$s$h:1::::::\n", WriteOptions::default()).unwrap();
-    sandbox.run(&users_groups::MODULE).unwrap();
-    assert_eq!(sandbox.calls(), "passwd -u old\n");
-}
-
 /// A power failure between two files of useradd, before chpasswd, and while files were written.
 #[test]
 fn accounts_of_an_interrupted_boot_are_completed() {
@@ -153,31 +136,6 @@ fn the_default_user_replaces_a_refused_name() {
     assert_eq!(sandbox.file("/root/.ssh/authorized_keys").0, format!("{KEY}\n"));
 }
 
-/// useradd refuses a user whose group exists, unless the group is given.
-#[test]
-fn an_existing_group_becomes_the_users_own() {
-    for (defs, argv) in
-        [("USERGROUPS_ENAB yes", "useradd quinn --gid quinn -m\n"), ("", "useradd quinn -m\n")]
-    {
-        let sandbox = machine("users: [{name: pia, groups: [quinn]}, {name: quinn}]");
-        sandbox.sys.write("/etc/login.defs", format!("{defs}\n"), WriteOptions::default()).unwrap();
-        sandbox.run(&users_groups::MODULE).unwrap();
-        assert!(sandbox.calls().contains(argv), "{}", sandbox.calls());
-    }
-}
-
-#[test]
-fn a_password_that_cannot_be_unlocked_is_deleted() {
-    for (body, last) in
-        [("echo unchanged >&2; exit 3", "passwd -u e\npasswd -d e\n"), ("exit 0", "passwd -u e\n")]
-    {
-        let sandbox = machine("users: [{name: e, lock_passwd: false, plain_text_passwd: ''}]");
-        sandbox.stub("passwd", &format!("case $1 in -u) {body};; esac"));
-        sandbox.run(&users_groups::MODULE).unwrap();
-        assert_eq!(sandbox.calls(), format!("useradd e -m\n{last}"));
-    }
-}
-
 /// Alpine's passwd is busybox': it has no --expire, and fails for a password that is unlocked already.
 #[test]
 fn passwords_are_unlocked_and_expired_with_busybox() {
@@ -234,31 +192,6 @@ fn without_useradd_only_requested_users_are_errors() {
     }
 }
 
-/// An account that useradd has locked is not locked again; an unlocked one is.
-#[test]
-fn new_users_passwords_are_locked_once() {
-    let sandbox = machine("users: [a, b, {name: c, passwd: $6$x}, {name: d, lock_passwd: false}]");
-    let shadow = "root:*:1:0:99999:7:::\na:!:1:::::\nb::1:::::\nc:$6$x:1:::::\nd:!:1:::::\n";
-    sandbox.sys.write("/etc/shadow", shadow, WriteOptions::mode(0o640)).unwrap();
-    sandbox.run(&users_groups::MODULE).unwrap();
-    let calls = sandbox.calls();
-    let locks: Vec<&str> = calls.lines().filter(|line| line.starts_with("passwd ")).collect();
-    assert_eq!(locks, ["passwd -l c", "passwd -l b"], "{calls}");
-}
-
-#[test]
-fn an_empty_list_of_keys_needs_no_home_directory() {
-    let list = ["ssh_authorized_keys: []", "ssh_authorized_keys: ''", "ssh_import_id: []"];
-    for (without, argv) in [("no_create_home", "useradd e -M\n"), ("system", "useradd e --system -M\n")] {
-        for keys in list {
-            let sandbox = machine(&format!("users: [{{name: e, {without}: true, {keys}}}]"));
-            sandbox.run(&users_groups::MODULE).unwrap();
-            assert_eq!(sandbox.calls(), format!("{argv}passwd -l e\n"), "{keys}");
-            assert!(!sandbox.sys.exists("/home/e"), "{without} {keys}");
-        }
-    }
-}
-
 #[test]
 fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
     let sandbox = machine(
@@ -287,117 +220,9 @@ fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
     }
 }
 
-#[test]
-fn passwords_of_doubtful_entries_are_not_set() {
-    for (config, calls) in [
-        ("users: []\npassword: p", ""),
-        ("users: [default]\npassword: ''", ""),
-        // An invalid `expire` means no expiry.
-        ("users: [default]\npassword: p\nchpasswd: {expire: [no]}", "chpasswd\n< debian:p\n"),
-        // Text that is taken for a hash would be a password that nothing matches.
-        ("chpasswd: {users: [{name: a, password: p, type: txt}]}", ""),
-        ("chpasswd: {users: [{name: a, password: p, type: [text]}]}", ""),
-        (
-            "chpasswd: {expire: false, users: [{name: a, password: $6$h, type: null}]}",
-            "chpasswd -e\n< a:$6$h\n",
-        ),
-        ("chpasswd: {users: [{name: a, password: plain}]}", ""),
-        ("chpasswd: {expire: false, list: [\"a:b\\0c\"]}", ""),
-    ] {
-        let sandbox = machine(config);
-        let _ = sandbox.run(&set_passwords::MODULE);
-        assert_eq!(sandbox.calls(), calls, "{config}");
-    }
-}
-
 const HOST_KEY: &str = "/etc/ssh/ssh_host_rsa_key";
 
-fn with_host_key(config: &str) -> Sandbox {
-    let sandbox = machine(config);
-    sandbox.sys.write(HOST_KEY, "of the image", WriteOptions::secret()).unwrap();
-    sandbox
-}
-
 const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
-
-#[test]
-fn host_keys_are_kept() {
-    for (config, keygen) in [
-        // No new keys can be generated.
-        ("{}", None),
-        // No other types are requested.
-        ("ssh_deletekeys: false\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
-        // An invalid value must not delete keys.
-        ("ssh_deletekeys: flase\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
-        ("ssh_deletekeys: [false]\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
-    ] {
-        let sandbox = with_host_key(config);
-        if let Some(body) = keygen {
-            sandbox.stub("ssh-keygen", body);
-        }
-        sandbox.run(&ssh::MODULE).unwrap();
-        assert_eq!(sandbox.file(HOST_KEY).0, "of the image", "{config}");
-        assert_eq!(sandbox.calls(), "");
-    }
-}
-
-#[test]
-fn missing_openssh_is_reported_only_if_expected() {
-    // The configuration, a program of the machine, the number of warnings.
-    for (config, program, warnings) in
-        [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
-    {
-        let sandbox = machine(config);
-        // systemd has a drop-in of its own for the client.
-        sandbox.sys.create_dir_all("/etc/ssh/ssh_config.d", 0o755).unwrap();
-        if let Some(name) = program {
-            sandbox.stub(name, "");
-        }
-        sandbox.run(&ssh::MODULE).unwrap();
-        assert_eq!(
-            sandbox.logged_warnings().len(),
-            warnings,
-            "{config} {program:?}: {:?}",
-            sandbox.logged_warnings()
-        );
-    }
-}
-
-#[test]
-fn unusable_host_keys_are_replaced_by_new_ones() {
-    // None of them is valid: a server without host keys would lock out all users.
-    for config in [
-        "ssh_keys: {dsa_private: x}\nssh_genkeytypes: [rsa]",
-        "ssh_keys: x\nssh_genkeytypes: [rsa]",
-        "ssh_keys: {rsa_public: x}\nssh_genkeytypes: [rsa]",
-        "ssh_keys: {rsa_private: '', rsa_public: x}\nssh_genkeytypes: [rsa]",
-        "ssh_genkeytypes: ['bad type']",
-        "ssh_genkeytypes: [[rsa]]",
-    ] {
-        let sandbox = with_host_key(config);
-        sandbox.stub("ssh-keygen", KEYGEN);
-        sandbox.run(&ssh::MODULE).unwrap();
-        assert_eq!(sandbox.file(HOST_KEY).0, "new\n", "{config}");
-        assert!(!sandbox.logged_warnings().is_empty(), "{config}");
-    }
-}
-
-#[test]
-fn host_key_mode_with_the_ssh_keys_group() {
-    for (distro, version, mode) in [
-        ("rocky", "8.7p1", 0o640),
-        ("fedora", "9.6p1", 0o600),
-        ("debian", "8.7p1", 0o600),
-        ("photon", "8.7p1", 0o600),
-    ] {
-        let mut sandbox = machine("ssh_genkeytypes: [rsa]\nssh_quiet_keygen: true");
-        sandbox.distro = distro::Distro::named(distro).unwrap();
-        sandbox.stub("ssh-keygen", &format!("umask 077; {KEYGEN}"));
-        sandbox.stub("sshd", &format!("echo 'OpenSSH_{version}, OpenSSL' >&2; exit 1"));
-        sandbox.run(&ssh::MODULE).unwrap();
-        assert_eq!(sandbox.file(HOST_KEY).1, mode, "{distro}");
-    }
-}
 
 #[test]
 fn login_keys_do_not_wait_for_host_keys() {
@@ -420,15 +245,4 @@ fn a_link_to_a_directory_of_another_user_is_not_followed() {
         "{:?}",
         sandbox.logged_warnings()
     );
-}
-
-/// If rules cannot be written, the keys are installed nevertheless, so that the owner can log in and repair the rules.
-#[test]
-fn keys_are_installed_when_sudo_rules_fail() {
-    let sandbox = machine(&format!(
-        "users: [{{name: old, sudo: 'ALL=(ALL) NOPASSWD:ALL', ssh_authorized_keys: ['{KEY}']}}]"
-    ));
-    sandbox.sys.write("/etc/sudoers.d", "no directory", WriteOptions::default()).unwrap();
-    sandbox.run(&users_groups::MODULE).unwrap_err();
-    assert!(sandbox.file("/home/old/.ssh/authorized_keys").0.contains(KEY));
 }

@@ -143,9 +143,7 @@ mod tests {
         // The child is still running, and is not stopped.
         assert_eq!(out(&sandbox), "");
         std::fs::write(sandbox.top.join("out.go"), "").unwrap();
-        while out(&sandbox).is_empty() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        scratch::wait_until(|| !out(&sandbox).is_empty());
         assert_eq!(out(&sandbox), "later\n");
     }
 }
