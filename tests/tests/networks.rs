@@ -273,6 +273,15 @@ fn wrong(facts: &[&str], boot: &Facts) -> Vec<String> {
     wrong
 }
 
+/// Returns the line of an address or a gateway that `guest/network-dump` waits for.
+fn awaited(fact: &str) -> Option<String> {
+    let (first, rest) = fact.split_once(' ')?;
+    match first {
+        "route" => Some(format!("via {}\n", rest.split_once("via ")?.1.split(' ').next()?)),
+        _ => (!rest.contains([' ', '=']) && rest.contains(['/', '*'])).then(|| format!("{rest}\n")),
+    }
+}
+
 fn boots(service: &str, package: &str) {
     let services = ["ifupdown", "netplan.io", "network-manager"];
     // ifupdown's helpers: a DHCP client, and bridges.
@@ -324,10 +333,9 @@ fn boots(service: &str, package: &str) {
         if is("yaml") {
             machine.write(&format!("{SEED}/network-config"), &case.text);
         }
-        let is_address = |words: &&str| !words.contains([' ', '=']) && words.contains(['/', '*']);
-        let patterns = facts.iter().filter_map(|fact| fact.split_once(' ').map(|(_, rest)| rest));
-        let patterns: Vec<&str> = patterns.filter(is_address).collect();
-        machine.write("/srv/addresses", &(patterns.join("\n") + "\n"));
+        // What may come after the boot: addresses, and routes by their gateways.
+        let awaited: String = facts.iter().filter_map(|fact| awaited(fact)).collect();
+        machine.write("/srv/awaited", &awaited);
         let wire = Case::setting(&facts, "wire").unwrap_or_default();
         machine.connect_nics(NICS, &format!("WIRES=3 RA={wire}\n{wires}"));
         let words = Case::setting(&facts, "words").unwrap_or_default();

@@ -76,7 +76,7 @@ fn lxd_requests_only_the_id_at_later_boots() {
     let first = cloud.requests().lines().count();
     assert_eq!(first, 9, "{}", cloud.requests());
     cloud.forget_run();
-    let (_, instance, _) = outcome(&cloud);
+    let (_, instance) = outcome(&cloud);
     assert_eq!(instance, LXD_ID);
     assert_eq!(cloud.requests().lines().count(), first + 1, "{}", cloud.requests());
 }

@@ -1,7 +1,7 @@
 //! Addresses, masks and routes as users write them, normalized to an address text (kept as written) and a prefix length.
 //! Pure; an error has the expected form, never the value, which may be a secret.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use config::{Node, Value};
 use system::Prefix;
@@ -18,6 +18,11 @@ pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
 
 pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
+}
+
+/// Returns whether this is a link-local IPv6 address.
+pub fn is_link_local(address: &str) -> bool {
+    address.parse::<Ipv6Addr>().is_ok_and(|a| a.is_unicast_link_local())
 }
 
 /// Returns the prefix length if the configuration has none: the common subnet size of the address family.

@@ -1,7 +1,7 @@
 //! Hashes of the files that cloud-init wrote, to recognize files that were edited since. Decisions are pure; only `read`
 //! and `write` touch the system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,18 @@ impl Manifest {
     /// Records that a file was written.
     pub fn finish_write(&mut self, path: &str, content: &[u8]) {
         self.files.insert(path.to_string(), vec![hash(content)]);
+    }
+
+    /// Forgets the files that are not among the present ones, and returns those that still have the content that was written.
+    pub fn take_stale(&mut self, sys: &System, present: &BTreeSet<String>) -> Vec<String> {
+        let recorded = std::mem::take(&mut self.files).into_iter();
+        let (kept, stale): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            recorded.partition(|(path, _)| present.contains(path) || SHARED_FILES.contains(&path.as_str()));
+        self.files = kept;
+        let is_unedited = |(path, hashes): &(String, Vec<String>)| {
+            sys.read(path).is_ok_and(|now| hashes.contains(&hash(&now)))
+        };
+        stale.into_iter().filter(is_unedited).map(|(path, _)| path).collect()
     }
 
     /// Returns whether any recorded file still exists.

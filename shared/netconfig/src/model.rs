@@ -5,7 +5,7 @@
 //! number was quoted.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use config::{Map, Node};
 
@@ -50,6 +50,31 @@ impl Model {
             }
         }
         Cow::Owned(model)
+    }
+
+    /// Moves each global route to the subnet that reaches its gateway, or else to the first one of its family whose addresses a
+    /// server gives; a link-local gateway is on any link. Returns whether every route has such a subnet.
+    pub fn place_routes(&mut self) -> bool {
+        let mut is_complete = true;
+        for route in std::mem::take(&mut self.routes) {
+            let gateway = route.gateway.as_deref().unwrap_or_default();
+            let is_local = address::is_link_local(gateway);
+            let rank = |subnet: &Subnet| match subnet.is_ipv6() == address::is_ipv6(gateway) {
+                _ if subnet.reaches(gateway) => 3,
+                _ if gateway.is_empty() || subnet.address.is_none() && subnet.method == Method::Manual => 0,
+                true if is_local || subnet.address.is_none() => 2,
+                _ => u8::from(is_local),
+            };
+            let links = self.links.iter_mut().filter(|link| link.kind != LinkKind::Loopback);
+            let subnets = links.flat_map(|link| &mut link.subnets).map(|subnet| (rank(subnet), subnet));
+            // The first of the highest rank.
+            let best = subnets.reduce(|best, next| if next.0 > best.0 { next } else { best });
+            match best.filter(|(rank, _)| *rank > 0) {
+                Some((_, subnet)) => subnet.routes.push(route),
+                None => is_complete = false,
+            }
+        }
+        is_complete
     }
 }
 
@@ -136,6 +161,11 @@ impl Link {
     pub fn is_bond(&self) -> bool {
         self.kind == LinkKind::Bond && self.bond.is_none()
     }
+
+    /// Returns the name servers and search domains of the subnets, the link's own, and then the global ones, each once.
+    pub fn all_dns(&self, global: &Dns) -> Dns {
+        Dns::merged(self.subnets.iter().map(|s| &s.dns).chain(&self.dns).chain([global]))
+    }
 }
 
 /// Settings of DHCP in version 2 other than enabling it.
@@ -157,6 +187,15 @@ pub struct Dns {
 }
 
 impl Dns {
+    /// Returns all servers and all search domains, each once.
+    pub fn merged<'a>(all: impl Iterator<Item = &'a Dns> + Clone) -> Dns {
+        let list = |of: fn(&'a Dns) -> &'a Vec<String>| {
+            let mut known = HashSet::new();
+            all.clone().flat_map(of).filter(|text| known.insert(*text)).cloned().collect()
+        };
+        Dns { servers: list(|dns| &dns.servers), search: list(|dns| &dns.search) }
+    }
+
     /// Returns whether there are neither servers nor search domains.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty() && self.search.is_empty()
@@ -247,6 +286,14 @@ pub struct Subnet {
 }
 
 impl Subnet {
+    /// Returns whether a gateway is in the subnet of a known address.
+    pub fn reaches(&self, gateway: &str) -> bool {
+        match (&self.address, self.prefix) {
+            (Some(own), Some(prefix)) => address::is_in_subnet(gateway, own, prefix) == Some(true),
+            _ => false,
+        }
+    }
+
     /// Returns whether the subnet configures IPv6.
     pub fn is_ipv6(&self) -> bool {
         match self.method {

@@ -208,7 +208,7 @@ config:
     let mut tested = Vec::new();
     for (input, renderer, distro, wanted) in [
         (V2, "netplan", "debian", &[][..]),
-        (V2, "networkd", "debian", &["5:16 eth0.wakeonlan"][..]),
+        (V2, "networkd", "debian", &["!5:16 eth0.wakeonlan"][..]),
         (
             V2,
             "network-manager",
@@ -223,7 +223,6 @@ config:
             "netplan",
             "debian",
             &[
-                "!6:3 global routes",
                 "3:63 eth0.mtu",
                 "3:148 eth0.subnets.control",
                 "3:133 eth0.subnets.scope",
@@ -247,7 +246,6 @@ config:
             "network-manager",
             "debian",
             &[
-                "!6:3 global routes",
                 "3:52 eth0.keep_configuration",
                 "3:63 eth0.mtu",
                 "3:148 eth0.subnets.control",
@@ -318,6 +316,14 @@ fn invalid_parts_are_not_passed_through() {
         (
             "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {mode: [1]}}}, wifis: {w: {}}",
             "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {}}}, ethernets: {e: {}}, wifis: {w: {}}",
+        ),
+        (
+            "ethernets: {e: {activation-mode: off}, f: {mtu: 7}}",
+            "ethernets: {e: {activation-mode: 'off'}, f: {}}",
+        ),
+        (
+            "ethernets: {e: {addresses: [10.0.0.5/32], gateway4: 10.0.0.1, mtu: 7}}",
+            "ethernets: {e: {addresses: [10.0.0.5/32], routes: [{to: 0.0.0.0/0, via: 10.0.0.1, on-link: true}]}}",
         ),
         (
             "ethernets: {e: {dhcp4: true}}, vlans: {v: {id: 5000, link: e}, w: {id: 5, link: f}}",

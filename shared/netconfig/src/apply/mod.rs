@@ -154,6 +154,7 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         info!(sys, "{text}");
     }
     applied.renderer = Some(renderer.name);
+    let all: BTreeSet<String> = rendered.files.iter().map(|file| file.path.clone()).collect();
     let files = select_files(sys, rendered.files, &manifest, request, &mut applied);
     files.iter().for_each(|file| manifest.begin_write(&file.path, file.content.as_bytes()));
     manifest.missing_nics = request.missing_nics.to_vec();
@@ -163,6 +164,12 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let written: BTreeSet<&String> = applied.files.iter().map(|(path, _)| path).collect();
     for file in files.iter().filter(|file| written.contains(&file.path)) {
         manifest.finish_write(&file.path, file.content.as_bytes());
+    }
+    if request.is_new_instance {
+        for path in manifest.take_stale(sys, &all) {
+            info!(sys, "{path}: removed, because it is of the previous instance");
+            applied.record_problem(sys, sys.remove(&path));
+        }
     }
     write_manifest(sys, &manifest, &manifest_path, &mut applied);
     let marker = format!("{}/{APPLIED_MARKER}", request.run_dir);

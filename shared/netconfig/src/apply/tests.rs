@@ -77,6 +77,26 @@ fn unchanged_files_are_not_rewritten() {
     assert_eq!(again.files, [(unit.to_string(), Change::Unchanged)]);
 }
 
+/// A clone must not have the addresses of the original.
+#[test]
+fn new_instance_removes_the_files_of_the_previous_one() {
+    let (sys, _top) = sandbox();
+    with_networkd(&sys);
+    let new = |text: &str| {
+        apply(&sys, &ApplyRequest { is_new_instance: true, ..request(&decision(text)) }).unwrap();
+    };
+    let unit = |nic: &str| format!("/etc/systemd/network/10-cloud-init-{nic}.network");
+    new("version: 2\nethernets: {eth0: {dhcp4: true}, eth1: {dhcp4: true}, eth2: {dhcp4: true}}\n");
+    sys.write(unit("eth2"), "edited", WriteOptions::default()).unwrap();
+    // An event of the same instance removes nothing.
+    let fewer = "version: 2\nethernets: {eth0: {dhcp6: true}}\n";
+    apply(&sys, &ApplyRequest { mode: ApplyMode::Event("test"), ..request(&decision(fewer)) }).unwrap();
+    assert!(sys.exists(unit("eth1")));
+    new(fewer);
+    let there = ["eth0", "eth1", "eth2"].map(|nic| sys.exists(unit(nic)));
+    assert_eq!(there, [true, false, true]);
+}
+
 #[test]
 fn render_error_keeps_existing_files() {
     let (sys, _top) = sandbox();

@@ -321,6 +321,10 @@ impl Builder {
         for setting in SETTINGS {
             let Some(node) = device.get(setting.netplan).filter(|n| !n.is_null()) else { continue };
             let path = join_key(path, setting.netplan);
+            // YAML 1.1 reads the word `off` as a boolean.
+            let is_off = node.as_bool() == Some(false) && setting.values.contains(&"off");
+            let word = Node { at: node.at.clone(), ..Node::from("off") };
+            let node = if is_off { &word } else { node };
             let Some(value) = self.option(node, &path, setting.value_type) else { continue };
             let has = |family: &str| value.items().iter().any(|item| item.as_str() == Some(family));
             let kept_value = match setting.value_type {

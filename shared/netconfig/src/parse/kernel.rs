@@ -150,6 +150,8 @@ impl Device {
             }
             Kind::Bridge => {
                 entry.insert("bridge_interfaces", strings(&self.lower));
+                // As in dracut. NetworkManager's default is on, with a delay of 30 s.
+                entry.insert("params", Map::from([("bridge_stp", false.into())]));
                 "bridge"
             }
             Kind::Vlan(id) => {
@@ -700,7 +702,7 @@ mod tests {
             ),
             (
                 "bridge=br0:ens3 ip=10.0.0.5:::8::br0:none",
-                format!("{},{{bridge_interfaces:[ens3],name:br0,subnets:[{}],type:bridge}}", ens3(""), fixed("netmask:8,")),
+                format!("{},{{bridge_interfaces:[ens3],name:br0,params:{{bridge_stp:false}},subnets:[{}],type:bridge}}", ens3(""), fixed("netmask:8,")),
             ),
             // Nothing that exists, and nothing that the fallback does not do.
             ("", String::new()),

@@ -223,7 +223,7 @@ pub struct Setting {
     pub red_hat: Option<Place>,
     /// The place in wicked's ifcfg files, or [`SYSCTL`].
     pub suse: Option<Place>,
-    /// Whether it changes addresses, routes, name resolution or what is brought up.
+    /// Whether it changes addresses, routes, name resolution, what is brought up or how the NIC works.
     pub is_essential: bool,
 }
 
@@ -256,6 +256,7 @@ const fn offload(netplan: &'static str, feature: &'static str, option: &'static 
     Setting {
         network_manager: place("ethtool", feature, AS_WRITTEN),
         eni: place(OPTION, option, ON_OFF),
+        is_essential: true,
         ..setting(netplan, ValueType::Flag, None)
     }
 }

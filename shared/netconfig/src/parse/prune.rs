@@ -7,11 +7,22 @@ use std::collections::HashSet;
 use config::{Map, Node, Value, join_key};
 
 use super::builder::Parsed;
+use crate::address::{is_ipv6, is_link_local};
+use crate::model::Link;
+
+/// The sections whose devices may have gateways.
+const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
+
+/// The key whose value `off` YAML 1.1 reads as a boolean.
+const OFF_KEY: &str = "activation-mode";
 
 /// Returns the configuration without the values that the parser ignores, and with NICs for undefined members. A route, a rule
 /// or a VLAN is removed as a whole, because it would be another one.
 pub fn prune<'a>(config: &'a Node, parsed: &Parsed) -> Cow<'a, Node> {
-    if parsed.discarded.is_empty() && parsed.undefined.is_empty() {
+    let has_off = |link: &Link| link.settings.get(OFF_KEY).and_then(Node::as_str) == Some("off");
+    let links = &parsed.model.links;
+    let is_changed = |link: &Link| has_off(link) || off_link_gateways(link).next().is_some();
+    if parsed.discarded.is_empty() && parsed.undefined.is_empty() && !links.iter().any(is_changed) {
         return Cow::Borrowed(config);
     }
     let removed: HashSet<&str> = parsed.discarded.iter().map(|key| whole(key)).collect();
@@ -21,7 +32,28 @@ pub fn prune<'a>(config: &'a Node, parsed: &Parsed) -> Cow<'a, Node> {
         parsed.undefined.iter().for_each(|name| drop(ethernets.insert(name.as_str(), Map::new())));
         map.insert("ethernets", ethernets);
     }
+    for (link, section) in links.iter().flat_map(|link| SECTIONS.map(|section| (link, section))) {
+        let devices = config.as_map_mut().and_then(|map| map.get_mut(section)?.as_map_mut());
+        if let Some(device) = devices.and_then(|devices| devices.get_mut(&link.id)?.as_map_mut()) {
+            off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
+        }
+    }
     Cow::Owned(config)
+}
+
+/// Returns the default gateways that are in no subnet of the link, for which netplan has no flag.
+fn off_link_gateways(link: &Link) -> impl Iterator<Item = &str> {
+    let gateways = link.subnets.iter().filter_map(|subnet| subnet.gateway.as_deref());
+    gateways.filter(|g| !is_link_local(g) && !link.subnets.iter().any(|subnet| subnet.reaches(g)))
+}
+
+/// Writes `gateway4` or `gateway6` as a route with that flag.
+fn set_on_link(device: &mut Map, gateway: &str) {
+    let (key, to) = if is_ipv6(gateway) { ("gateway6", "::/0") } else { ("gateway4", "0.0.0.0/0") };
+    let mut routes = device.get("routes").map(|routes| routes.items().to_vec()).unwrap_or_default();
+    routes.push(Node::from([("to", to.into()), ("via", gateway.into()), ("on-link", Node::from(true))]));
+    device.remove(key);
+    device.insert("routes", routes);
 }
 
 /// Returns the key of what is removed with a value.
@@ -42,7 +74,9 @@ fn without(node: &Node, path: &str, removed: &HashSet<&str>) -> Node {
             let mut kept = Map::new();
             for (key, value) in map.iter() {
                 let path = join_key(path, &key.scalar_text().unwrap_or_default());
-                if !removed.contains(path.as_str()) {
+                if key.as_str() == Some(OFF_KEY) && value.as_bool() == Some(false) {
+                    kept.insert(key.clone(), "off");
+                } else if !removed.contains(path.as_str()) {
                     kept.insert(key.clone(), without(value, &path, removed));
                 }
             }

@@ -61,7 +61,7 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
     }
     for (entry, name, dns) in link_servers {
         match build.link_mut(&name) {
-            Some(link) => link.dns = Some(dns),
+            Some(link) => link.dns = Some(Dns::merged(link.dns.iter().chain([&dns]))),
             None => {
                 build.discard(entry, "network.config.interface", "no such interface");
             }
@@ -225,7 +225,7 @@ fn nameserver<'a>(
     path: &str,
     link_servers: &mut Vec<(&'a Node, String, Dns)>,
 ) {
-    if !has_keys(build, entry, path, &["address"]) {
+    if entry.get("search").is_none() && !has_keys(build, entry, path, &["address"]) {
         return;
     }
     // A string is a single server here: it is not split.

@@ -3,15 +3,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::net::Ipv6Addr;
 
 use config::{Map, Node, Value};
 use system::System;
 
-use crate::address::is_ipv6;
+use crate::address::{is_ipv6, is_link_local};
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::characters::is_shell_special;
-use crate::parse::{OPTION, ROUTE_ATTRIBUTES, SETTINGS, SYSCTL};
+use crate::parse::{OPTION, ROUTE_ATTRIBUTES, SETTINGS, SYSCTL, is_on};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};
@@ -43,16 +42,22 @@ const UNSUPPORTED: Unsupported = Unsupported {
     subnet: &[],
     route: &[],
     has_setting: |setting, value| setting.eni.as_ref().is_some_and(|place| place.word(value).is_some()),
-    has_override: |known, _, _| known.netplan == "route-metric",
+    has_override: |known, value, inet6| match known.netplan {
+        "use-routes" => !inet6 || is_on(value),
+        known => known == "route-metric",
+    },
     has_bond_option: |_| true,
     has_bridge_option: |_| true,
-    global_routes: false,
     global_ipv6_dns: false,
 };
 
 /// The old program `route` has gateways and metrics only.
 const UNSUPPORTED_WITHOUT_IP: Unsupported = Unsupported {
     link: &[link::ROUTING_POLICY],
+    has_override: |known, value, _| match known.netplan {
+        "use-routes" => is_on(value),
+        known => known == "route-metric",
+    },
     route: &[route::TABLE, route::TYPE, route::SCOPE, route::FROM, route::ON_LINK, route::NO_GATEWAY],
     ..UNSUPPORTED
 };
@@ -98,17 +103,16 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     let names = links.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
     let mut blocks = Vec::new();
     for link in links {
-        let writer = Writer { link, names: &names, has_ip: target.has_ip };
-        blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut rendered));
+        let writer = Writer { link, names: &names, global: &model.dns, has_ip: target.has_ip };
+        blocks.extend(writer.stanzas(&mut rendered));
     }
-    blocks.extend(model.routes.iter().map(|route| route_commands(route, target.has_ip).join("\n")));
     let content = format!("{}{}\n", target.files.eni_header, blocks.join("\n\n"));
     rendered.files = vec![File::new(target.files.eni_path, content), udev::rules(model, UDEV_RULES)];
     Ok(rendered)
 }
 
-/// Returns the links with a metric for each default gateway after the first one of its family: without it, ifup would fail for
-/// that interface, because such a route exists.
+/// Returns the links with a metric for each default gateway after the first one of its family, and without those that the
+/// link has already: ifup would fail for that interface, because such a route exists.
 fn with_gateway_metrics<'a>(links: &'a [Link], rendered: &mut Rendered) -> Cow<'a, [Link]> {
     const METRIC: i64 = 100;
     let mut links = Cow::Borrowed(links);
@@ -121,6 +125,10 @@ fn with_gateway_metrics<'a>(links: &'a [Link], rendered: &mut Rendered) -> Cow<'
         else {
             continue;
         };
+        if links[i].subnets[..j].iter().any(|s| s.gateway.as_deref() == Some(gateway)) {
+            links.to_mut()[i].subnets[j].gateway = None;
+            continue;
+        }
         let count = &mut count[usize::from(is_ipv6(gateway))];
         if *count > 0 {
             let metric = METRIC * *count;
@@ -149,12 +157,14 @@ struct Writer<'a> {
     link: &'a Link,
     /// The names of all links by their IDs.
     names: &'a HashMap<&'a str, &'a str>,
+    /// The global name servers and search domains.
+    global: &'a Dns,
     /// Uses `ip` if it exists, else the old `route`.
     has_ip: bool,
 }
 
 impl Writer<'_> {
-    fn stanzas(&self, global: Option<&Dns>, rendered: &mut Rendered) -> Vec<String> {
+    fn stanzas(&self, rendered: &mut Rendered) -> Vec<String> {
         let link = self.link;
         let name = &link.name;
         let is_manual = link.settings.get("activation-mode").is_some();
@@ -181,7 +191,10 @@ impl Writer<'_> {
         let mut is_auto = false;
         let mut control = String::new();
         let mut inherited_dns = Dns::default();
-        let mut pending_routes: Vec<&Route> = Vec::new();
+        // As in upstream the global servers replace those of the loopback interface. resolvconf reads them there, but not
+        // systemd-resolved.
+        let is_loopback = name == "lo" && !self.global.is_empty();
+        let mut routes = self.routes();
         for (i, subnet) in link.subnets.iter().enumerate() {
             control = match subnet.control.as_deref().unwrap_or("auto") {
                 _ if is_manual => format!("# control-manual {name}"),
@@ -196,8 +209,7 @@ impl Writer<'_> {
             let inet6 = subnet.is_ipv6();
             let (family, method) = (if inet6 { "inet6" } else { "inet" }, method_name(subnet.method));
             let mut lines = vec![format!("{control}\niface {name} {family} {method}")];
-            // The global servers are on the loopback interface and replace those of its first subnet.
-            let own = global.filter(|g| i == 0 && !g.is_empty()).unwrap_or(&subnet.dns);
+            let own = if i == 0 && is_loopback { self.global } else { &subnet.dns };
             if inherited_dns.is_empty() {
                 inherited_dns = own.clone();
             }
@@ -207,51 +219,66 @@ impl Writer<'_> {
                 lines.extend(self.drop_unsafe_lines(self.link_options(Some(subnet)), rendered));
                 lines.extend(self.commands(Some(subnet), rendered));
             } else if let Some(on) = link.accept_ra.filter(|_| inet6 && takes_accept_ra(subnet)) {
-                lines.push(format!("accept-ra {}", u8::from(on)));
+                lines.extend(accept_ra(subnet, on));
             }
-            let waiting = if inet6 { std::mem::take(&mut pending_routes) } else { Vec::new() };
-            for route in subnet.routes.iter().chain(waiting) {
-                if is_ipv6(&route.network) && !inet6 {
-                    pending_routes.push(route);
-                } else {
-                    lines.extend(route_commands(route, self.has_ip));
-                }
+            let has_no_routes = link.dhcp4.overrides.get("use-routes").is_some_and(|on| !is_on(on));
+            if subnet.method == Method::Dhcp4 && self.has_ip && has_no_routes {
+                lines.push("post-up ip route flush dev $IFACE scope global || true".into());
             }
+            lines.extend(routes[i].drain(..).flat_map(|route| route_commands(route, self.has_ip)));
             blocks.push(lines);
         }
         // IPv6 routes that belong to no stanza of their family.
-        if !pending_routes.is_empty() {
+        if let Some(others) = routes.pop().filter(|routes| !routes.is_empty()) {
             // Not static as in upstream, because ifupdown rejects that without an address.
             let mut lines = vec![format!("{control}\niface {name} inet6 manual")];
             lines.extend(self.drop_unsafe_lines(dns_options(&inherited_dns, true), rendered));
-            lines.extend(pending_routes.iter().flat_map(|route| route_commands(route, self.has_ip)));
+            lines.extend(others.into_iter().flat_map(|route| route_commands(route, self.has_ip)));
             blocks.push(lines);
         }
-        // Each stanza resets it.
+        // Each stanza resets it, and so would a router.
         if let (Some(mtu), Some(last)) = (link.settings.get("ipv6-mtu"), blocks.last_mut()) {
-            let mtu = python_str(mtu);
-            last.push(format!("post-up echo {mtu} >/proc/sys/net/ipv6/conf/$IFACE/mtu || true"));
+            for (key, value) in [("accept_ra_mtu", "0"), ("mtu", &*python_str(mtu))] {
+                last.push(format!("post-up echo {value} >/proc/sys/net/ipv6/conf/$IFACE/{key} || true"));
+            }
         }
-        let own = link.subnets.iter().map(|s| &s.dns).filter(|_| global.is_none_or(Dns::is_empty));
-        self.add_missing_dns(&mut blocks, own.chain(&link.dns).chain(global), rendered);
+        let is_manual = link.subnets.iter().all(|s| s.method == Method::Manual);
+        let dns = match (is_loopback, is_manual) {
+            (true, _) => self.global.clone(),
+            (_, true) => link.all_dns(&Dns::default()),
+            (..) => link.all_dns(self.global),
+        };
+        self.add_missing_dns(&mut blocks, &dns, rendered);
         blocks.iter().map(|lines| indent(lines)).collect()
+    }
+
+    /// Returns the routes of each stanza, and those for a further one of IPv6. The stanzas are brought up one after the other, so that
+    /// a route waits for its family, its source address, and the subnet of its gateway.
+    fn routes(&self) -> Vec<Vec<&Route>> {
+        let subnets = &self.link.subnets;
+        let mut routes = vec![Vec::new(); subnets.len() + 1];
+        for (i, subnet) in subnets.iter().enumerate() {
+            for route in &subnet.routes {
+                let inet6 = is_ipv6(&route.network);
+                let of_source = subnets.iter().position(|s| route.from.is_some() && s.address == route.from);
+                let of_gateway =
+                    subnets.iter().position(|s| route.gateway.as_deref().is_some_and(|g| s.reaches(g)));
+                let begin = of_source.into_iter().chain(of_gateway).fold(i, usize::max);
+                let of_family = (begin..subnets.len()).find(|j| subnets[*j].is_ipv6() == inet6);
+                routes[of_family.unwrap_or(if inet6 { subnets.len() } else { begin })].push(route);
+            }
+        }
+        routes
     }
 
     /// Adds to the first stanza the servers and search domains that are in none: those of another family than the stanzas',
     /// and those beside DHCP.
-    fn add_missing_dns<'d>(
-        &self,
-        blocks: &mut [Vec<String>],
-        all: impl Iterator<Item = &'d Dns> + Clone,
-        rendered: &mut Rendered,
-    ) {
-        let servers = all.clone().flat_map(|dns| &dns.servers).collect::<Vec<_>>();
-        let domains = all.flat_map(|dns| &dns.search).collect::<Vec<_>>();
-        for (key, wanted) in [("dns-nameservers", servers), ("dns-search", domains)] {
+    fn add_missing_dns(&self, blocks: &mut [Vec<String>], all: &Dns, rendered: &mut Rendered) {
+        for (key, wanted) in [("dns-nameservers", &all.servers), ("dns-search", &all.search)] {
             let lines = || blocks.iter().flatten().filter(|line| line.split(' ').next() == Some(key));
-            let mut known: HashSet<&str> = lines().flat_map(|line| line.split(' ')).collect();
+            let known: HashSet<&str> = lines().flat_map(|line| line.split(' ')).collect();
             let missing: Vec<&str> =
-                wanted.into_iter().map(String::as_str).filter(|w| known.insert(w)).collect();
+                wanted.iter().map(String::as_str).filter(|w| !known.contains(w)).collect();
             let line = self.drop_unsafe_lines(vec![format!("{key} {}", missing.join(" "))], rendered);
             if let (Some(line), Some(first), false) =
                 (line.into_iter().next(), blocks.first_mut(), missing.is_empty())
@@ -359,8 +386,8 @@ impl Writer<'_> {
         if let Some(mtu) = link.mtu.as_ref().filter(|_| first.is_none_or(|s| s.mtu.is_none())) {
             push_option(&mut lines, "mtu", mtu);
         }
-        if let Some(on) = link.accept_ra.filter(|_| first.is_some_and(takes_accept_ra)) {
-            lines.push(format!("accept-ra {}", u8::from(on)));
+        if let Some((on, first)) = link.accept_ra.zip(first.filter(|s| takes_accept_ra(s))) {
+            lines.extend(accept_ra(first, on));
         }
         match first.map(|subnet| subnet.method) {
             // ifupdown's default; upstream writes it in the first stanza only.
@@ -393,6 +420,12 @@ fn takes_accept_ra(subnet: &Subnet) -> bool {
         Method::Static => subnet.is_ipv6(),
         _ => false,
     }
+}
+
+/// Returns the options for router advertisements. A static stanza turns off addresses of advertised prefixes by default.
+fn accept_ra(subnet: &Subnet, on: bool) -> impl Iterator<Item = String> {
+    let autoconf = (on && subnet.method.is_static()).then(|| "autoconf 1".to_string());
+    [format!("accept-ra {}", u8::from(on))].into_iter().chain(autoconf)
 }
 
 /// Returns the lines of a block; all but the first are indented.
@@ -493,10 +526,8 @@ fn route_commands(route: &Route, has_ip: bool) -> [String; 2] {
 
 /// Returns a route as ip-route(8) writes it, without its metric.
 fn ip_route(route: &Route, to: &str) -> String {
-    let is_local =
-        |gateway: &str| gateway.parse::<Ipv6Addr>().is_ok_and(|a| a.segments()[0] & 0xffc0 == 0xfe80);
     let needs_device = match &route.gateway {
-        Some(gateway) => route.on_link || is_local(gateway),
+        Some(gateway) => route.on_link || is_link_local(gateway),
         None => !["blackhole", "prohibit", "throw", "unreachable"]
             .iter()
             .any(|k| route.kind.as_deref() == Some(k)),

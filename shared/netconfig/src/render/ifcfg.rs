@@ -6,7 +6,7 @@ use config::{Node, Value};
 use distro::IfcfgDialect;
 use system::Prefix;
 
-use crate::address::is_ipv6;
+use crate::address::{is_ipv6, is_link_local};
 use crate::model::{Link, Method, Route, Subnet};
 use crate::parse::{OPTION, Override, Place, ROUTE_ATTRIBUTES, SETTINGS, Setting, is_on};
 
@@ -385,7 +385,7 @@ pub fn discards(route: &Route) -> bool {
 
 /// Returns whether destination, gateway and metric are all of a route.
 fn is_plain(route: &Route) -> bool {
-    let is_link_local = route.gateway.as_deref().is_some_and(|gateway| gateway.starts_with("fe80:"));
+    let is_link_local = route.gateway.as_deref().is_some_and(is_link_local);
     route.gateway.is_some()
         && route.kind.is_none()
         && (!route.on_link || is_link_local)

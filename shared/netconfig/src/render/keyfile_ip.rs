@@ -1,11 +1,9 @@
 //! The `[ipv4]` and `[ipv6]` sections of a NetworkManager profile.
 
-use std::collections::HashSet;
-
 use config::Node;
 
 use crate::address::is_ipv6;
-use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Route};
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Route, Subnet};
 use crate::parse::{ROUTE_ATTRIBUTES, is_on};
 
 use super::output::Rendered;
@@ -34,7 +32,7 @@ pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &m
     let mut count = Counters::default();
     for subnet in &link.subnets {
         let section = family(subnet.is_ipv6());
-        method(profile, section, subnet.method);
+        method(profile, section, subnet);
         if let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) {
             let number = count.next(section, Kind::Address);
             profile.add(section, format!("address{number}"), format!("{address}/{prefix}"));
@@ -67,7 +65,7 @@ pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &m
     overrides(profile, "ipv4", &link.dhcp4);
     overrides(profile, "ipv6", &link.dhcp6);
     complete(profile);
-    advertisements(profile, link);
+    advertisements(profile, link, rendered);
     let can_wait = |f: &str| {
         profile.get(f, "may-fail") == Some("false")
             && matches!(profile.get(f, "method"), Some("auto" | "dhcp"))
@@ -117,7 +115,7 @@ fn overrides(profile: &mut Sections, section: &'static str, dhcp: &Dhcp) {
 }
 
 /// Sets whether router advertisements are accepted, and link-local addresses, by the method.
-fn advertisements(profile: &mut Sections, link: &Link) {
+fn advertisements(profile: &mut Sections, link: &Link, rendered: &mut Rendered) {
     let local = link.settings.get("link-local").and_then(Node::as_str);
     let (has_local4, has_local6) =
         (matches!(local, Some("yes" | "ipv4")), !matches!(local, Some("no" | "ipv4")));
@@ -127,11 +125,14 @@ fn advertisements(profile: &mut Sections, link: &Link) {
         false => {}
     }
     let has_address = link.subnets.iter().any(|s| s.is_ipv6() && s.address.is_some());
+    if !has_local6 && profile.has("ipv6") {
+        rendered.warn(format!("{}: NetworkManager keeps the link-local address beside others", link.name));
+    }
     let method = match (profile.get("ipv6", "method"), link.accept_ra) {
         (None, _) if !has_local6 => "disabled",
         (None, Some(false)) => "link-local",
         (Some("auto"), Some(false)) if has_address => "manual",
-        (Some("auto"), Some(false)) if link.subnets.iter().any(|s| s.method == Method::Dhcp6) => "dhcp",
+        (Some("auto"), Some(false)) if link.subnets.iter().any(|s| is_dhcp6(s.method)) => "dhcp",
         (Some("auto"), Some(false)) => "link-local",
         (Some("manual"), Some(true)) => "auto",
         _ => return,
@@ -139,28 +140,31 @@ fn advertisements(profile: &mut Sections, link: &Link) {
     profile.set("ipv6", "method", method);
 }
 
+fn is_dhcp6(method: Method) -> bool {
+    matches!(method, Method::Dhcp6 | Method::Dhcp6Stateful)
+}
+
 /// Sets the method of the family. A method that is set already is only extended.
-fn method(profile: &mut Sections, section: &'static str, method: Method) {
-    let (word, may_fail) = match method {
+fn method(profile: &mut Sections, section: &'static str, subnet: &Subnet) {
+    let (word, may_fail) = match subnet.method {
         Method::Static | Method::Static6 => ("manual", "false"),
-        Method::Dhcp | Method::Dhcp4 | Method::Dhcp6 | Method::Slaac | Method::Dhcp6Stateless => {
-            ("auto", "false")
-        }
-        Method::Dhcp6Stateful => ("dhcp", "false"),
+        // `dhcp` for stateful DHCPv6, as in upstream, ignores router advertisements and so has no default route.
+        Method::Dhcp
+        | Method::Dhcp4
+        | Method::Dhcp6
+        | Method::Slaac
+        | Method::Dhcp6Stateless
+        | Method::Dhcp6Stateful => ("auto", "false"),
+        Method::Manual if subnet.address.is_none() => ("disabled", "true"),
         Method::Manual | Method::Loopback | Method::Auto => ("auto", "true"),
     };
-    let rank = |word: &str| ["disabled", "manual", "auto", "dhcp"].iter().position(|w| *w == word);
+    let rank = |word: &str| ["disabled", "manual", "auto"].iter().position(|w| *w == word);
     match profile.get(section, "method") {
         Some(now) if rank(now) >= rank(word) => {}
         _ => profile.set(section, "method", word),
     }
     if profile.get(section, "may-fail").is_none() || may_fail == "true" {
         profile.set(section, "may-fail", may_fail);
-    }
-    if matches!(method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful)
-        && !profile.has("ipv4")
-    {
-        profile.set("ipv4", "method", "disabled");
     }
 }
 
@@ -183,17 +187,18 @@ impl Counters {
     }
 }
 
-/// Adds a route to the section of its family. The metric of a default route of the main table is that of the whole family.
+/// Adds a route to the section of its family. The metric of the first default route of the main table is that of the whole family.
 fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
     let section = family(is_ipv6(&route.network));
     let number = count.next(section, Kind::Route);
     let mut value = format!("{}/{}", route.network, route.prefix);
     let is_default = route.is_default() && route.table.is_none() && route.kind.is_none();
     let metric = route.metric.map(|m| m.to_string());
-    if is_default {
+    let is_of_family = is_default && profile.get(section, "route-metric").is_none();
+    if is_of_family {
         profile.set_optional(section, "route-metric", metric.clone());
     }
-    let in_route = metric.filter(|_| !is_default);
+    let in_route = metric.filter(|_| !is_of_family);
     match (&route.gateway, &in_route) {
         (Some(gateway), _) => value.push_str(&format!(",{gateway}")),
         (None, Some(_)) => value.push(','),
@@ -224,22 +229,15 @@ fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
     }
 }
 
-/// Writes the name servers of the subnets, then the link's own; the global ones if there are no others. Search domains are
-/// written by the same rule.
+/// Writes the name servers and search domains in the sections of the families that the link uses.
 fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendered) {
-    let collect = |of: fn(&Dns) -> &Vec<String>| -> Vec<String> {
-        let mut all: Vec<String> = link.subnets.iter().flat_map(|subnet| of(&subnet.dns)).cloned().collect();
-        let mut known: HashSet<String> = all.iter().cloned().collect();
-        all.extend(link.dns.iter().flat_map(of).filter(|text| known.insert(text.to_string())).cloned());
-        if all.is_empty() { of(global).clone() } else { all }
-    };
+    let all = link.all_dns(global);
     let takes = |profile: &Sections, section: &str| {
         profile.has(section) && !matches!(profile.get(section, "method"), Some("disabled" | "link-local"))
     };
     let list = |items: &[&String]| items.iter().map(|i| format!("{i};")).collect::<String>();
-    let servers = collect(|d| &d.servers);
     for inet6 in [false, true] {
-        let of_family: Vec<&String> = servers.iter().filter(|s| is_ipv6(s) == inet6).collect();
+        let of_family: Vec<&String> = all.servers.iter().filter(|s| is_ipv6(s) == inet6).collect();
         let section = family(inet6);
         if of_family.is_empty() {
             continue;
@@ -253,10 +251,9 @@ fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendere
             ));
         }
     }
-    let search = collect(|d| &d.search);
     for section in FAMILIES {
-        if !search.is_empty() && takes(profile, section) {
-            profile.set(section, "dns-search", list(&search.iter().collect::<Vec<_>>()));
+        if !all.search.is_empty() && takes(profile, section) {
+            profile.set(section, "dns-search", list(&all.search.iter().collect::<Vec<_>>()));
         }
     }
 }

@@ -148,7 +148,11 @@ pub fn render_parsed(
             }
         }
     }
+    let reached = model.routes.is_empty() || model.to_mut().place_routes();
     let mut rendered = (renderer.render)(&model, target)?;
+    if !reached {
+        rendered.warn("route: no subnet has the gateway; ignored");
+    }
     // Renderers know the names of links, not their positions.
     let positions = Positions::new(parsed.model.version, config);
     for mut finding in std::mem::take(&mut rendered.findings).iter().cloned() {

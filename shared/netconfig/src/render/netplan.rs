@@ -8,7 +8,7 @@ use config::{Map, Node, Value};
 use system::{System, debug};
 
 use crate::address::{is_in_subnet, is_ipv6};
-use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
+use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
 
 use super::activator::{Activator, Stderr, run_program};
@@ -17,7 +17,7 @@ use super::netplan_generate::{PATH, post_write};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
-use super::unsupported::{Unsupported, has_dns_outside_subnets, has_other_mtu_in_ipv4_subnet, link, subnet};
+use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, subnet};
 use super::values::bond_mode;
 
 /// The row of [`super::RENDERERS`].
@@ -37,19 +37,16 @@ pub const RENDERER: Renderer = Renderer {
 /// Converts version 1; version 2 is passed through.
 const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
-        link::WAKE_ON_LAN,
-        link::OPTIONAL,
         link::DRIVER,
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
-        link::NAMESERVERS.when(has_dns_outside_subnets),
+        link::NAMESERVERS.when(|l| l.subnets.is_empty()),
     ],
     subnet: &[
         subnet::CONTROL,
         subnet::BROADCAST,
         subnet::POINTOPOINT,
         subnet::SCOPE,
-        subnet::DNS.when(|s| s.address.is_none()),
-        subnet::ROUTES.when(|s| !s.method.is_static()),
+        subnet::ROUTES.when(|s| s.method == Method::Manual),
     ],
     route: &[],
     has_setting: |_, _| true,
@@ -59,7 +56,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
         BOND_OPTIONS.iter().any(|option| option.ifupdown == bare)
     },
     has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
-    global_routes: true,
     global_ipv6_dns: false,
 };
 
@@ -99,6 +95,8 @@ fn render(model: &Model, target: &Target) -> RenderResult {
                     device.insert("set-name", link.name.as_str());
                 }
                 device.insert_some("macaddress", link.set_mac.as_deref().map(mac_with_colons));
+                device.insert_some("optional", link.optional.filter(|on| *on));
+                device.insert_some("wakeonlan", link.wakeonlan.filter(|on| *on));
                 device.insert_some("critical", link.keep_configuration.as_ref().map(boolean));
                 &mut ethernets
             }
@@ -121,18 +119,8 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             }
             LinkKind::Loopback | LinkKind::Infiniband => continue,
         };
-        addresses(&mut device, link);
+        addresses(&mut device, link, &model.dns);
         unify_dhcp_metrics(&mut device, link, &mut warnings);
-        if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
-            let lists =
-                [("addresses", text_list(&model.dns.servers)), ("search", text_list(&model.dns.search))];
-            device.insert("nameservers", Node::from(lists));
-        } else if let Some(Value::Map(own)) = device.get_mut("nameservers").map(|node| &mut node.value)
-            && !model.dns.search.is_empty()
-            && own.get("search").is_none_or(Node::is_falsy)
-        {
-            own.insert("search", text_list(&model.dns.search));
-        }
         section.insert(link.name.as_str(), device);
     }
     let mut body = "network:\n    version: 2\n".to_string();
@@ -261,9 +249,8 @@ fn port_values(value: &Node) -> Node {
     Node::from(ports)
 }
 
-fn addresses(device: &mut Map, link: &Link) {
+fn addresses(device: &mut Map, link: &Link, global: &Dns) {
     let mut mtu4 = None;
-    let mut nameservers = (Vec::new(), Vec::new());
     for subnet in &link.subnets {
         match subnet.method {
             Method::Dhcp | Method::Dhcp4 => dhcp(device, subnet, "dhcp4", "dhcp4-overrides"),
@@ -281,11 +268,6 @@ fn addresses(device: &mut Map, link: &Link) {
                     route.insert_some("metric", subnet.metric.clone());
                     push(device, "routes", Node::from(route));
                 }
-                for route in &subnet.routes {
-                    push(device, "routes", route_entry(route, subnet));
-                }
-                nameservers.0.extend(subnet.dns.servers.iter().cloned());
-                nameservers.1.extend(subnet.dns.search.iter().cloned());
                 match &subnet.mtu {
                     Some(mtu) if is_ipv6(address) => {
                         device.insert("ipv6-mtu", mtu.clone());
@@ -296,14 +278,24 @@ fn addresses(device: &mut Map, link: &Link) {
             }
             Method::Manual | Method::Loopback | Method::Auto => {}
         }
+        for route in subnet.routes.iter().filter(|_| subnet.method != Method::Manual) {
+            push(device, "routes", route_entry(route, subnet));
+        }
     }
     // The MTU of an IPv4 subnet replaces that of the device.
     device.insert_some("mtu", mtu4.or_else(|| link.mtu.clone()));
     device.insert_some("accept-ra", link.accept_ra);
+    let dns = link.all_dns(global);
+    let is_global = dns == *global;
     let mut lists = Map::new();
-    lists.insert_unless_empty("addresses", text_list(&nameservers.0));
-    lists.insert_unless_empty("search", text_list(&nameservers.1));
-    device.insert_unless_empty("nameservers", lists);
+    for (key, list) in [("addresses", &dns.servers), ("search", &dns.search)] {
+        if is_global || !list.is_empty() {
+            lists.insert(key, text_list(list));
+        }
+    }
+    if !dns.is_empty() && link.subnets.iter().any(|s| s.method != Method::Manual) {
+        device.insert("nameservers", lists);
+    }
 }
 
 fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, overrides: &str) {

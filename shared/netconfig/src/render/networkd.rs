@@ -41,7 +41,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
         subnet::BROADCAST,
         subnet::POINTOPOINT,
         subnet::SCOPE,
-        subnet::METRIC.when(|s| s.method == Method::Dhcp),
         subnet::GATEWAY.when(|s| s.address.is_none()),
     ],
     route: &[route::TABLE.when(|r| r.table.as_ref().is_some_and(|table| table_number(table).is_none()))],
@@ -53,7 +52,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
             || BOND_OPTIONS.iter().any(|option| Some(option.ifupdown) == bare && option.networkd.is_some())
     },
     has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
-    global_routes: false,
     global_ipv6_dns: false,
 };
 
@@ -143,8 +141,10 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
     if let Some(mtu) = link.mtu.as_ref().or_else(|| of_subnet(false)).filter(|n| !n.is_falsy()) {
         unit.add("Link", "MTUBytes", python_str(mtu));
     }
-    if let Some(mtu) = of_subnet(true) {
+    // A router would replace it.
+    if let Some(mtu) = of_subnet(true).or(link.settings.get("ipv6-mtu")) {
         unit.add("Network", "IPv6MTUBytes", python_str(mtu));
+        unit.add("IPv6AcceptRA", "UseMTU", "no");
     }
     for setting in SETTINGS {
         let value = link.settings.get(setting.netplan).zip(setting.networkd.as_ref());
@@ -188,8 +188,7 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
             }
         }
     }
-    let own = link.dns.as_ref().or((model.version == 1).then_some(&model.dns));
-    for dns in own.into_iter().chain(link.subnets.iter().map(|s| &s.dns)) {
+    for dns in link.dns.iter().chain([&model.dns]).chain(link.subnets.iter().map(|s| &s.dns)) {
         if !dns.servers.is_empty() {
             unit.add("Network", "DNS", dns.servers.join(" "));
         }
@@ -197,7 +196,13 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
             unit.add("Network", "Domains", dns.search.join(" "));
         }
     }
-    addresses_and_routes(&mut unit, link, model);
+    addresses_and_routes(&mut unit, link);
+    for subnet in link.subnets.iter().filter(|s| s.address.is_none()) {
+        if let Some(metric) = &subnet.metric {
+            let section = if subnet.is_ipv6() { "IPv6AcceptRA" } else { "DHCPv4" };
+            unit.add(section, "RouteMetric", python_str(metric));
+        }
+    }
     dhcp_settings(&mut unit, "DHCPv4", &link.dhcp4, dhcp4, |key| Some(("DHCPv4", key.networkd)))?;
     dhcp_settings(&mut unit, "DHCPv6", &link.dhcp6, dhcp6, |key| key.networkd6)?;
     for rule in link.rules.iter().filter(|rule| !has_named_table(rule)) {
@@ -218,15 +223,15 @@ fn dhcp_families(link: &Link) -> (bool, bool) {
     (has(&[Method::Dhcp, Method::Dhcp4]), has(&[Method::Dhcp6]))
 }
 
-/// Returns routes: gateways first, then the global routes, then those of the subnets.
-fn addresses_and_routes(unit: &mut Sections, link: &Link, model: &Model) {
-    let mut gateways = NumberedSections::default();
-    let mut routes = NumberedSections::default();
+/// Adds the addresses and the routes: gateways first, then the routes of the subnets.
+fn addresses_and_routes(unit: &mut Sections, link: &Link) {
+    // By their running number as text, as in upstream: the tenth precedes the second.
+    let (mut gateways, mut routes) = (BTreeMap::new(), BTreeMap::new());
     let mut addresses = BTreeSet::new();
     let mut number = 0;
     for subnet in &link.subnets {
         for route in &subnet.routes {
-            routes.add(number, route_lines(route));
+            routes.insert(number.to_string(), route_lines(route));
             number += 1;
         }
         let Some(address) = &subnet.address else { continue };
@@ -239,17 +244,13 @@ fn addresses_and_routes(unit: &mut Sections, link: &Link, model: &Model) {
         if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {
             lines.push(("GatewayOnLink".into(), "yes".into()));
         }
-        gateways.add(number, lines);
+        gateways.insert(number.to_string(), lines);
         number += 1;
-    }
-    let mut global = NumberedSections::default();
-    for (i, route) in model.routes.iter().enumerate() {
-        global.add(i, route_lines(route));
     }
     for address in addresses {
         unit.add_section("Address", vec![("Address".into(), address)]);
     }
-    for lines in [gateways, global, routes].into_iter().flat_map(|group| group.0.into_values()) {
+    for lines in gateways.into_values().chain(routes.into_values()) {
         unit.add_section("Route", lines);
     }
 }
@@ -266,16 +267,6 @@ fn gateway_in_subnet(address: &str, prefix: Option<u8>, gateway: &str) -> Option
         (None, text) => parse_prefix(text, parsed).ok()?,
     };
     is_in_subnet(gateway, ip, prefix)
-}
-
-/// Sections by their running number as text, as in upstream: the tenth precedes the second.
-#[derive(Default)]
-struct NumberedSections(BTreeMap<String, Vec<(String, String)>>);
-
-impl NumberedSections {
-    fn add(&mut self, number: usize, lines: Vec<(String, String)>) {
-        self.0.insert(number.to_string(), lines);
-    }
 }
 
 fn route_lines(route: &Route) -> Vec<(String, String)> {
@@ -352,7 +343,8 @@ fn netdev(link: &Link, topology: &Topology<'_>) -> Option<Sections> {
     };
     unit.add("NetDev", "Name", &link.name);
     unit.add("NetDev", "Kind", kind);
-    if let Some(mtu) = link.mtu.as_ref().filter(|n| !n.is_falsy()) {
+    // A bridge takes the smallest MTU of its ports unless it is set once it exists.
+    if let Some(mtu) = link.mtu.as_ref().filter(|n| link.kind != LinkKind::Bridge && !n.is_falsy()) {
         unit.add("NetDev", "MTUBytes", python_str(mtu));
     }
     if let Some(mac) = &link.mac {

@@ -12,14 +12,8 @@ const MAX_SEARCH_LEN: usize = 256;
 
 /// Returns all servers and search domains: those of the subnets, of the links, and global ones.
 pub fn all_dns(model: &Model) -> Dns {
-    let mut all = Dns::default();
-    let mut seen = [HashSet::new(), HashSet::new()];
     let links = model.links.iter().flat_map(|l| l.subnets.iter().map(|s| &s.dns).chain(&l.dns));
-    for dns in links.chain([&model.dns]) {
-        all.servers.extend(dns.servers.iter().filter(|s| seen[0].insert(s.as_str())).cloned());
-        all.search.extend(dns.search.iter().filter(|s| seen[1].insert(s.as_str())).cloned());
-    }
-    all
+    Dns::merged(links.chain([&model.dns]))
 }
 
 /// Returns an existing file with servers and domains added: comments and options keep their place, servers and then

@@ -1,13 +1,11 @@
 //! ifcfg files below /etc/sysconfig, as the families of Red Hat and SUSE read them: two [dialects](IfcfgDialect) of one format.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use distro::IfcfgDialect;
 use system::System;
 
-use crate::address::is_in_subnet;
-use crate::model::{Link, LinkKind, Model, Route, Subnet};
+use crate::model::{Link, LinkKind, Model, Route};
 
 use super::ifcfg_file::{HEADER, Ifcfg, has_ifcfg_plugin};
 use super::output::{File, RenderResult, Rendered};
@@ -47,7 +45,6 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
     has_bridge_option: |name| {
         BRIDGE_OPTIONS.iter().any(|(known, [red_hat, _])| *known == name && !red_hat.is_empty())
     },
-    global_routes: false,
     global_ipv6_dns: false,
 };
 
@@ -109,7 +106,6 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         }
     };
     let mut rendered = Rendered::default();
-    let model = &with_global_routes(model, &mut rendered);
     let topology = Topology::of(model);
     let is_main_default = |route: &Route| route.is_default() && route.table.is_none();
     let has_default_route =
@@ -167,24 +163,6 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     }
     rendered.files.push(udev::rules(model, udev_rules));
     Ok(rendered)
-}
-
-/// Returns the model with its global routes in the subnets that reach their gateways.
-fn with_global_routes<'a>(model: &'a Model, rendered: &mut Rendered) -> Cow<'a, Model> {
-    let mut model = Cow::Borrowed(model);
-    for route in model.routes.clone() {
-        let gateway = route.gateway.as_deref().unwrap_or_default();
-        let reaches = |s: &Subnet| match (&s.address, s.prefix) {
-            (Some(address), Some(prefix)) => is_in_subnet(gateway, address, prefix) == Some(true),
-            _ => false,
-        };
-        let subnets = model.to_mut().links.iter_mut().flat_map(|link| &mut link.subnets);
-        match subnets.into_iter().find(|subnet| reaches(subnet)) {
-            Some(subnet) => subnet.routes.push(route),
-            None => rendered.warn("route: no subnet has the gateway; ignored"),
-        }
-    }
-    model
 }
 
 /// The members of each device, by id.

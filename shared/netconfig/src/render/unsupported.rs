@@ -4,7 +4,7 @@
 use config::{Findings, Node, Position, shown_name};
 
 use crate::address::is_ipv6;
-use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
+use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, Override, SETTINGS, Setting};
 
 use super::positions::Positions;
@@ -25,8 +25,6 @@ pub struct Unsupported {
     pub has_bond_option: fn(&str) -> bool,
     /// Returns whether the format has a bridge's option, by the name that the configuration uses.
     pub has_bridge_option: fn(&str) -> bool,
-    /// Whether this includes routes that belong to no link.
-    pub global_routes: bool,
     /// Whether this includes IPv6 name servers that belong to no link.
     pub global_ipv6_dns: bool,
 }
@@ -71,7 +69,8 @@ pub mod link {
     use super::Key;
     use crate::model::Link;
 
-    pub const WAKE_ON_LAN: Key<Link> = Key::new("wakeonlan", "wakeonlan", |l| l.wakeonlan == Some(true));
+    pub const WAKE_ON_LAN: Key<Link> =
+        Key::essential("wakeonlan", "wakeonlan", |l| l.wakeonlan == Some(true));
     pub const OPTIONAL: Key<Link> = Key::new("optional", "optional", |l| l.optional == Some(true));
     pub const KEEP_CONFIGURATION: Key<Link> = Key::new("keep_configuration", "critical", |l| {
         l.keep_configuration.as_ref().is_some_and(|k| !k.is_falsy())
@@ -97,10 +96,8 @@ pub mod subnet {
     pub const BROADCAST: Key<Subnet> = Key::new("broadcast", "", |s| s.broadcast.is_some());
     pub const POINTOPOINT: Key<Subnet> = Key::essential("pointopoint", "", |s| s.pointopoint.is_some());
     pub const SCOPE: Key<Subnet> = Key::new("scope", "", |s| s.scope.is_some());
-    pub const METRIC: Key<Subnet> = Key::new("metric", "route-metric", |s| s.metric.is_some());
     pub const GATEWAY: Key<Subnet> = Key::essential("gateway", "gateway", |s| s.gateway.is_some());
     pub const MTU: Key<Subnet> = Key::new("mtu", "", |s| s.mtu.is_some());
-    pub const DNS: Key<Subnet> = Key::essential("dns_nameservers", "", |s| !s.dns.is_empty());
     pub const ROUTES: Key<Subnet> = Key::essential("routes", "routes", |s| !s.routes.is_empty());
     pub const ROUTE_MSS: Key<Subnet> = Key::new("", "routes.advertised-mss", |s| {
         s.routes.iter().any(|r| r.attributes.get("advertised-mss").is_some())
@@ -125,17 +122,6 @@ impl Unsupported {
     pub fn has_route(&self, route: &Route) -> bool {
         !self.route.iter().any(|key| key.is_unsupported(route))
     }
-}
-
-/// Returns whether a link has name servers or search domains that no static subnet of it repeats.
-pub fn has_dns_outside_subnets(link: &Link) -> bool {
-    let in_subnets = |own: &Dns| {
-        let has = |of: fn(&Dns) -> &Vec<String>, text: &String| {
-            link.subnets.iter().any(|s| s.address.is_some() && of(&s.dns).contains(text))
-        };
-        own.servers.iter().all(|t| has(|d| &d.servers, t)) && own.search.iter().all(|t| has(|d| &d.search, t))
-    };
-    link.dns.as_ref().is_some_and(|own| !in_subnets(own))
 }
 
 /// Returns whether an IPv4 subnet has another MTU than its link: files with one MTU take the subnet's.
@@ -204,9 +190,6 @@ pub fn find(model: &Model, config: &Node, renderer: &str, unsupported: &Unsuppor
             reporter.report_option(link, option);
         }
     }
-    if unsupported.global_routes && !model.routes.is_empty() {
-        reporter.report_global("route", "global routes");
-    }
     if unsupported.global_ipv6_dns && model.dns.servers.iter().any(|s| is_ipv6(s)) {
         reporter.report_global("nameserver", "global IPv6 name servers");
     }
@@ -257,8 +240,6 @@ impl Reporter<'_> {
                     }
                 }
             }
-            // Reported with the overrides.
-            (_, "route-metric") => {}
             _ => self.report(link, key, is_essential),
         }
     }

@@ -2,7 +2,7 @@
 
 use distro::IfcfgDialect;
 
-use crate::address::{is_in_subnet, is_ipv6, parse_number};
+use crate::address::{is_ipv6, is_link_local, parse_number};
 use crate::model::{Dns, Link, Method, Route};
 use crate::parse::{SETTINGS, SYSCTL};
 
@@ -61,10 +61,10 @@ fn routes(link: &Link) -> Vec<String> {
 /// Returns whether a NIC reaches a gateway without a route to it: through one of its subnets, also one that a server assigns.
 fn is_reachable(link: &Link, gateway: &str, on_link: bool) -> bool {
     let inet6 = is_ipv6(gateway);
-    gateway.to_ascii_lowercase().starts_with("fe80:")
-        || link.subnets.iter().any(|subnet| match (&subnet.address, subnet.prefix) {
-            (Some(address), Some(prefix)) => is_in_subnet(gateway, address, prefix) == Some(true),
-            _ => !on_link && subnet.is_ipv6() == inet6 && subnet.method != Method::Manual,
+    is_link_local(gateway)
+        || link.subnets.iter().any(|subnet| match &subnet.address {
+            Some(_) => subnet.reaches(gateway),
+            None => !on_link && subnet.is_ipv6() == inet6 && subnet.method != Method::Manual,
         })
 }
 
