@@ -1,7 +1,7 @@
 # Building, testing, installing and packaging. `make help` lists the targets: a target whose line ends in `## TEXT` is
 # public, and `make lint` refuses a .PHONY target without such a text.
 #
-# Settings: DESTDIR, PREFIX, FAMILY (debian, redhat, suse), VARIANT (packaging/variants), LIBEXECDIR, TARGET (a Rust
+# Settings: DESTDIR, PREFIX, FAMILY (debian, redhat, suse), VARIANT (packaging/variants), LIBEXECDIR, ENABLE (empty: `make install` enables no units), TARGET (a Rust
 # target triple; for `make fuzz` the name of a fuzz target), BIN and OUT (directories of the programs and of the packages), CARGO,
 # JOBS, RUN (a command before every cargo call), PREBUILT (build/test has the programs and packages for the tests already).
 
@@ -45,10 +45,11 @@ release: ## build static release binaries in build/bin (TARGET=TRIPLE cross-comp
 	@packaging/deps
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' PROFILE='$(PROFILE)' packaging/build '$(BIN)'
 
-install: ## install a built tree (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR=)
+ENABLE     ?= yes
+install: ## install a built tree and enable its units (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR= ENABLE=)
 	@test -x $(BIN)/cloud-init || $(MAKE) --no-print-directory release
 	packaging/install VARIANT=$(VARIANT) BIN=$(BIN) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) \
-	    $(if $(LIBEXECDIR),LIBEXECDIR=$(LIBEXECDIR)) VERSION=$(VERSION) $(if $(STRIP),STRIP=$(STRIP))
+	    $(if $(LIBEXECDIR),LIBEXECDIR=$(LIBEXECDIR)) VERSION=$(VERSION) ENABLE=$(ENABLE) $(if $(STRIP),STRIP=$(STRIP))
 
 deb: release ## build a Debian package in build/
 	@packaging/deps deb

@@ -21,13 +21,15 @@ variants=$(sed -n 's/^variant //p' packaging/variants)
 for variant in $variants; do
   root=$work/$variant
   packaging/install VARIANT="$variant" BIN="$work/bin" DESTDIR="$root" VERSION=1.2.3
+  [ ! -e "$root/etc/systemd" ] || fail "$variant: a package enables its units when it is installed"
   broken=$(find "$root" -xtype l)
   [ -z "$broken" ] || fail "$variant: dangling links: $broken"
   # `distro:` may name another distribution.
   for template in hosts.redhat hosts.suse chrony.conf.centos chrony.conf.cos ntp.conf.sles sources.list.ubuntu; do
     [ -f "$root/etc/cloud/templates/$template.tmpl" ] || fail "$variant: no template $template"
   done
-  left=$(grep -rnE '@[A-Z_]+@|^\?!?[A-Za-z0-9_,-]+: ' "$root" || :)
+  # The fields in the journal's catalog have the same form.
+  left=$(grep -rnE '@[A-Z_]+@|^\?!?[A-Za-z0-9_,-]+: ' --exclude=cloud-init.catalog "$root" || :)
   [ -z "$left" ] || fail "$variant: not rendered: $left"
   python3 - "$variant" "$root/etc/cloud/cloud.cfg" "$root/etc/cloud/cloud.cfg.d/05_logging.cfg" <<'CHECK' ||
 import sys, yaml
@@ -57,7 +59,16 @@ CHECK
 done
 # With any LIBEXECDIR and PREFIX the units and the programs find the stages.
 root=$work/elsewhere
-packaging/install VARIANT=rocky BIN="$work/bin" DESTDIR="$root" PREFIX=/opt/ci LIBEXECDIR=/srv/stages VERSION=1.2.3
+packaging/install VARIANT=rocky BIN="$work/bin" DESTDIR="$root" PREFIX=/opt/ci LIBEXECDIR=/srv/stages VERSION=1.2.3 ENABLE=yes
+for unit in cloud-init-local.service cloud-init-network.service cloud-config.service cloud-final.service; do
+  [ "$(readlink "$root/etc/systemd/system/cloud-init.target.wants/$unit")" = "/opt/ci/lib/systemd/system/$unit" ] ||
+    fail "ENABLE: $unit"
+done
+[ -L "$root/etc/systemd/system/cloud-config.target.wants/cloud-init-hotplugd.socket" ] || fail "ENABLE: the socket"
+for variant in alpine devuan; do
+  packaging/install VARIANT=$variant BIN="$work/bin" DESTDIR="$work/$variant-enabled" VERSION=1.2.3 ENABLE=yes |
+    grep -qE 'rc-update add|update-rc.d' || fail "ENABLE: $variant: no command"
+done
 grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/system/cloud-init-local.service" ||
   fail "LIBEXECDIR: the unit"
 for name in cloud-init-local cloud-init-tls ds-identify; do

@@ -335,3 +335,64 @@ fn torn_state_is_reported() {
         "points to /var/lib/cloud/instances/gone, which does not exist",
     );
 }
+
+/// The report as HTML: findings beside the lines that they name, and no value of user-data.
+#[test]
+fn the_report_shows_findings_with_their_lines_and_no_secret() {
+    let user_data = "#cloud-config\nusers:\n  - name: amy\n    hashed_passwd: $6$verysecret$x\n    shel: /bin/sh\nruncmd: ['exit 3']\n";
+    let sandbox = Sandbox::with_user_data("doctor-report", user_data);
+    sandbox.boot();
+    let (code, page) = follow(&sandbox, "cloud-init report --outfile -");
+    assert_eq!(code, Some(0), "{page}");
+    for part in [
+        "<!DOCTYPE html>\n",
+        "users[0].shel: unknown key; did you mean &#39;shell&#39;?",
+        "<mark>    5 |     shel: …</mark>",
+        "    4 |     hashed_passwd: …",
+        "Where the time went</h2>\n<div class=\"picture\"><svg ",
+        "<h2>Would run at the next boot</h2>",
+        "Where each key of the configuration was set</summary>\n<pre>",
+        "</html>\n",
+    ] {
+        assert!(page.contains(part), "{part:?} is not in\n{page}");
+    }
+    for part in ["verysecret", "<script", "http-equiv", "src="] {
+        assert!(!page.contains(part), "{part}: {page}");
+    }
+    let (code, text) =
+        follow(&sandbox, "cloud-init report --outfile $ROOT/tmp/r.html && stat -c %a $ROOT/tmp/r.html");
+    assert!(code == Some(0) && text.ends_with("600\n"), "{text}");
+}
+
+/// Settings that hide what the user wrote: commands that no module runs, a network configuration that another setting disables.
+#[test]
+fn hidden_user_data_is_named() {
+    let sandbox = Sandbox::with_user_data("doctor-hidden", "#cloud-config\nruncmd: [\"true\"]\n");
+    sandbox.seed("network-config", "version: 2\nethernets: {eth0: {dhcp4: true}}\n");
+    let config = "cloud_final_modules: [final-message]\nnetwork: {config: disabled}\n";
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-own.cfg"), config);
+    sandbox.boot();
+    let (code, page) = page_of(&sandbox, "");
+    assert_eq!(code, Some(1));
+    let problem = "runcmd: no effect: module scripts_user, which runs the script, is in no module list";
+    assert_found(&page, "error", "user-data part-001, line 2", problem);
+    let problem =
+        "not used, because network: {config: disabled} is set (/etc/cloud/cloud.cfg.d/99-own.cfg:2:19)";
+    assert_found(&page, "warning", "/seed/nocloud/network-config", problem);
+}
+
+/// A dead disk whose units are not enabled, as a manual installation may leave it.
+#[test]
+fn stages_that_nothing_starts_are_named() {
+    let sandbox = Sandbox::new("doctor-enabled");
+    sandbox.boot();
+    tests::write(&sandbox.path("/etc/machine-id"), "0123456789abcdef0123456789abcdef\n");
+    for unit in ["cloud-init-local.service", "cloud-final.service"] {
+        tests::write(&sandbox.path(&format!("/usr/lib/systemd/system/{unit}")), "");
+    }
+    tests::write(&sandbox.path("/etc/systemd/system/cloud-init.target.wants/cloud-final.service"), "");
+    let (code, page) = page_of(&sandbox, "");
+    assert_eq!(code, Some(1));
+    assert_found(&page, "error", "cloud-init-local.service", "not enabled");
+    assert!(!page["findings"].to_string().contains("cloud-final.service"), "{page:#}");
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use encoding::percent::decode;
 use serde_json::Value;
-use tests::{Boot, Sandbox, check_boot, record_path, script, tests_dir, write};
+use tests::{Boot, Sandbox, check_boot, not_tried, record_path, script, tests_dir, write};
 
 /// The length of a record of Hyper-V's key-value pairs, and of its key.
 const RECORD: usize = 2560;
@@ -343,7 +343,7 @@ fn invalid_handlers_are_reported_and_skipped() {
     let boot = machine.run(&["on", "local", "network", "config", "final"]);
     check_boot!(machine, boot, boot.ended_normally());
     for words in [
-        "reporting.mail.type: expected one of log, print, webhook and hyperv",
+        "reporting.mail.type: expected one of log, print, webhook, otlp and hyperv",
         "reporting.nowhere.endpoint: expected an http or https URL",
         "reporting.half: expected all of consumer_key",
         "reporting.loud.level: expected the name of a level; using WARN",
@@ -365,4 +365,86 @@ fn invalid_handlers_are_reported_and_skipped() {
     check_boot!(machine, boot, received(&machine).iter().filter(|r| r.path == "/machine").count() > 30);
     let after: Boot = machine.run(&["final"]);
     check_boot!(machine, after, after.ended_normally());
+}
+
+/// A boot is one trace: its stages, their steps and requests are spans, with attributes of the instance. What the collector gets is parsed
+/// with OpenTelemetry's own definitions.
+#[test]
+fn a_boot_is_a_trace() {
+    let machine = Sandbox::new("reporting-otlp").before("local", &server());
+    let handler = "{type: otlp, endpoint: 'http://127.0.0.1:8085', headers: {Api-Key: hidden}, retries: 3}";
+    let modules = "cloud_init_modules: [write-files]\ncloud_config_modules: [runcmd]\n\
+                   cloud_final_modules: [scripts-user, final-message]\n";
+    let text = format!("{modules}reporting: {{traces: {handler}}}\n");
+    write(&machine.path("/etc/cloud/cloud.cfg.d/95_reporting.cfg"), text);
+    machine.seed("user-data", "#include\nhttp://127.0.0.1:8085/included\n");
+    let boot = machine.run(&["on", "local", "network", "config", "final"]);
+    check_boot!(machine, boot, !machine.log().contains("hidden") && !boot.output.contains("hidden"));
+    let spans = script("otlp", &[&machine.path("/requests").display().to_string()]);
+    if spans.trim() == "none" {
+        return not_tried("a_boot_is_a_trace", "opentelemetry-proto cannot be installed");
+    }
+    let rows: Vec<Vec<&str>> = spans.lines().map(|line| line.split('\t').collect()).collect();
+    let find = |name: &str| {
+        let found = rows.iter().find(|row| row[0] == name);
+        found.unwrap_or_else(|| tests::fail(&format!("{name}: {spans}")))
+    };
+    // Name, kind (1 is internal, 3 a client), parent, status (1 is a success, 2 an error).
+    for (name, kind, parent, status) in [
+        ("boot", "1", "-", "2"),
+        ("init-local", "1", "boot", "1"),
+        ("init-network", "1", "boot", "1"),
+        ("modules-config", "1", "boot", "1"),
+        ("modules-final", "1", "boot", "2"),
+        ("config-runcmd", "1", "modules-config", "1"),
+        ("config-scripts-user", "1", "modules-final", "2"),
+        ("http://127.0.0.1:8085/…", "3", "consume-user-data", "1"),
+    ] {
+        assert_eq!(find(name)[1..4], [kind, parent, status], "{name}: {spans}");
+    }
+    assert!(find("config-scripts-user")[5].contains("\"result\": \"FAIL\""), "{spans}");
+    for row in &rows {
+        let resource: Value = serde_json::from_str(row[6]).unwrap_or_default();
+        assert_eq!(
+            (&resource["service.name"], &resource["cloud.platform"]),
+            (&"cloud-init".into(), &"nocloud".into()),
+            "{spans}"
+        );
+        assert!(resource["host.id"].as_str().is_some_and(|id| !id.is_empty()), "{spans}");
+    }
+}
+
+/// A failure is an entry of systemd's journal with fields, once, when its stage ends.
+#[test]
+fn failures_are_entries_of_the_journal() {
+    let listen = "mkdir -p $root/run/systemd/journal; (cd $root/run/systemd/journal; exec python3 -c \"
+import socket
+journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+journal.bind('socket')
+out = open('entries', 'wb', 0)
+while True: out.write(journal.recv(65536))\") >/dev/null 2>&1 </dev/null &
+for i in $(seq 100); do [ -e $root/run/systemd/journal/entries ] && break; sleep 0.1; done";
+    let machine = Sandbox::with_user_data("reporting-journal", "#cloud-config\nruncmd: ['exit 3']\n")
+        .before("config", listen)
+        .before(
+            "end",
+            "for i in $(seq 100); do [ -s $root/run/systemd/journal/entries ] && break; sleep 0.1; done",
+        );
+    let boot = machine.run(&["on", "local", "network", "config", "final", "end"]);
+    check_boot!(
+        machine,
+        boot,
+        machine.warnings().iter().any(|line| line.contains("Running module scripts_user"))
+    );
+    let entries = machine.file("/run/systemd/journal/entries").unwrap_or_default();
+    let fields = [
+        "MESSAGE=Running module scripts_user",
+        "CLOUD_INIT_STAGE=modules-final",
+        "CLOUD_INIT_MODULE=scripts_user",
+        "PRIORITY=3",
+    ];
+    for field in fields {
+        assert_eq!(entries.lines().filter(|line| line.starts_with(field)).count(), 1, "{field}: {entries}");
+    }
+    assert_eq!(entries.lines().filter(|line| line.starts_with("MESSAGE_ID=")).count(), 1, "{entries}");
 }

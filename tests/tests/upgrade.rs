@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tests::{Machine, testing_upstream};
+use tests::{Machine, binaries, testing_upstream};
 
 /// Files that any boot of this machine changes, with any cloud-init: logs, the record of this boot, and files to which
 /// the seed's per-boot scripts append.
@@ -39,6 +39,15 @@ fn upgrade_from_debian_cloud_init_changes_nothing() {
     let first = machine.boot();
     assert_eq!(first.text("state"), "running", "{}", first.diagnostics());
     if !testing_upstream() {
+        // The program alone says before what follows.
+        let alone = machine.scratch("alone");
+        std::fs::copy(binaries().join("cloud-init"), alone.join("cloud-init")).expect("a copy");
+        machine.put(&alone, "/opt");
+        let page = machine.run(&["/opt/cloud-init", "doctor", "--switch"]);
+        for part in ["set up the instance i-first-0001\n", "FINDINGS\n  none\n", "WOULD RUN AGAIN\n  nothing"]
+        {
+            assert!(page.contains(part), "{part}: {page}");
+        }
         machine.install();
     }
     let before = by_path(machine.list());

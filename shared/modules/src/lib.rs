@@ -81,7 +81,7 @@ pub use install_hotplug::{HOTPLUG_RULE, enable_hotplug, is_hotplug_enabled, is_h
 pub use power_state_change::reboot_if_requested;
 pub use runner::context::{Context, HotplugPolicy};
 pub use runner::image_keys::where_key_belongs;
-pub use runner::ineffective_keys::report_ineffective_keys;
+pub use runner::ineffective_keys::{ineffective_keys, report_ineffective_keys};
 pub use runner::module::{Activation, Distros, Module, ModuleFlag, StartAhead};
 pub use runner::module_list::{ModuleEntry, parse_module_list};
 pub use runner::run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};

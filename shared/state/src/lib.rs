@@ -30,4 +30,4 @@ pub use semaphore::{
     Frequency, Progress, acquire, confirm, confirm_ended, has_run, is_network_due, mark_finished,
     mark_network_due, mark_network_written, mark_started, progress, release, unfinished,
 };
-pub use status::{ACTIVITY_FILE, HOTPLUG, STAGES, StageStatus, Status};
+pub use status::{ACTIVITY_FILE, HOTPLUG, STAGES, StageStatus, Status, boot_id};

@@ -190,7 +190,8 @@ impl Status {
     }
 }
 
-fn boot_id(sys: &System) -> Option<String> {
+/// Returns the kernel's ID of this boot.
+pub fn boot_id(sys: &System) -> Option<String> {
     sys.read_text("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_string())
 }
 

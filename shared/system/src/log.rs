@@ -75,6 +75,8 @@ struct Inner {
     early: Vec<Record>,
     sinks: Vec<(Level, Sink)>,
     logged_warnings: Vec<(Level, String)>,
+    /// The time and the line of each request that has ended, if they are kept.
+    requests: Option<Vec<(Duration, String)>>,
 }
 
 /// The log of a stage. Lines have the form `2024-05-01 10:20:30,123 - write_files.rs[WARNING]: text`.
@@ -98,6 +100,13 @@ impl Log {
         let mut inner = self.inner();
         if level >= Level::Warning {
             inner.logged_warnings.push((level, record.text.clone()));
+        }
+        if let Some(kept) = &mut inner.requests
+            && kept.len() < MAX_EARLY
+            && record.text.contains("http")
+            && record.text.contains(" after ")
+        {
+            kept.push((wall, record.text.clone()));
         }
         for (min_level, sink) in &mut inner.sinks {
             if level >= *min_level {
@@ -151,6 +160,16 @@ impl Log {
     /// Drops the early lines, once all sinks have been added.
     pub fn discard_early(&self) {
         self.inner().early = Vec::new();
+    }
+
+    /// Keeps the lines about requests from now on, for [`Log::take_requests`].
+    pub fn keep_requests(&self) {
+        self.inner().requests.get_or_insert_default();
+    }
+
+    /// Returns the lines that may be about requests since the last call, each with its time since the epoch.
+    pub fn take_requests(&self) -> Vec<(Duration, String)> {
+        self.inner().requests.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Returns the messages of WARNING and above since the start, in order.

@@ -4,10 +4,12 @@ use std::io::{ErrorKind, Result};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use crate::Root;
+use crate::{Root, System};
 
 /// The socket of the log daemon.
 const SOCKET: &str = "/dev/log";
+/// The socket of systemd's journal.
+const JOURNAL: &str = "/run/systemd/journal/socket";
 /// How long the first line waits for a log daemon that does not read. Later lines do not wait.
 // Wait: every stage | a log daemon that does not read | -
 const TIME_LIMIT: Duration = Duration::from_secs(1);
@@ -57,6 +59,25 @@ impl Syslog {
             }
             _ => Err(error),
         }
+    }
+}
+
+impl System {
+    /// Sends an entry with these fields to systemd's journal, if it is there and reads; otherwise the entry is lost. Line breaks become
+    /// blanks.
+    pub fn send_to_journal(&self, fields: &[(&str, &str)]) {
+        if self.is_dry_run() {
+            return;
+        }
+        let entry: String =
+            fields.iter().map(|(key, value)| format!("{key}={}\n", value.replace('\n', " "))).collect();
+        let send = || {
+            let socket = UnixDatagram::unbound()?;
+            socket.set_nonblocking(true)?;
+            socket.send_to(entry.as_bytes(), self.root().host_followed(JOURNAL))
+        };
+        // There is no place left to report that it is lost.
+        let _: Result<usize> = send();
     }
 }
 
@@ -131,5 +152,18 @@ mod tests {
         // What was sent before is there, and later lines arrive as soon as the daemon reads again.
         assert_eq!(received(&daemon), "<14>line");
         log.send(b"<14>line").unwrap();
+    }
+
+    #[test]
+    fn journal_entries_have_one_line_for_each_field() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(&root);
+        sys.send_to_journal(&[("MESSAGE", "nobody reads")]);
+        std::fs::create_dir_all(root.join("run/systemd/journal")).unwrap();
+        let journal = UnixDatagram::bind(root.join("run/systemd/journal/socket")).unwrap();
+        sys.send_to_journal(&[("MESSAGE", "a\nPRIORITY=0"), ("MESSAGE_ID", "5")]);
+        let mut bytes = [0; 100];
+        let length = journal.recv(&mut bytes).unwrap();
+        assert_eq!(std::str::from_utf8(&bytes[..length]), Ok("MESSAGE=a PRIORITY=0\nMESSAGE_ID=5\n"));
     }
 }

@@ -79,6 +79,22 @@ pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCod
     }))
 }
 
+/// Returns where each key of the configuration was set, as text.
+pub fn all_origins(machine: &Machine) -> String {
+    let (settings, inputs) = replay_merge(machine);
+    text(&explain(&settings.merged, &inputs, &[]))
+}
+
+/// Returns the text of a part by its name in messages, such as `user-data part-001`.
+pub fn part_text(machine: &Machine, name: &str) -> Option<String> {
+    let (_, file, source) = PART_LAYERS.iter().rfind(|(.., source)| name.starts_with(source))?;
+    let blob = machine.sys.read(machine.layout.instance(file)).ok()?;
+    let expanded = expand([&blob[..]], &mut |_| Err(Error::new("not fetched again"))).ok()?;
+    let is_named =
+        |filename: &str| name == *source || name.split_once(' ').is_some_and(|(_, part)| part == filename);
+    expanded.parts.iter().find(|part| is_named(&part.filename))?.text().map(|text| text.into_owned())
+}
+
 fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: Option<&str>) -> ExitCode {
     let path: Vec<&str> = key.map(|k| k.split('.').collect()).unwrap_or_default();
     let keys = explain(merged, inputs, &path);

@@ -151,11 +151,13 @@ impl Findings {
         result.map_err(|e| self.unread.push(e.to_string())).ok()
     }
 
-    /// Sorts them: causes before symptoms, and notes last.
+    /// Sorts them: causes before symptoms, and notes last; what was not read, once each.
     pub fn sort(&mut self) {
         sort::sort_by_key(&mut self.all, |finding| {
             (finding.severity == Severity::Note, finding.layer, finding.severity)
         });
+        sort::sort(&mut self.unread);
+        self.unread.dedup();
     }
 
     /// Returns whether one is an error or a warning.

@@ -20,6 +20,7 @@ mod net_convert;
 mod per;
 mod plan;
 mod query;
+mod report;
 mod schema;
 mod stage_table;
 mod stages;
@@ -96,6 +97,7 @@ fn run(global: &GlobalOptions, path: &[&str], args: &Matches) -> Option<ExitCode
         ["clean"] => clean::run(with_warnings(), global, &Arguments::read(args)?),
         ["plan"] => plan::run(machine, global, &Arguments::read(args)?),
         ["doctor"] => doctor::run(machine, global, &Arguments::read(args)?),
+        ["report"] => report::run(machine, global, &Arguments::read(args)?),
         ["state", "check"] => state_files::show(machine, Argument::read(args, "format")?),
         ["state", "repair"] => state_files::repair(machine, args.flag("plan")),
         ["apply"] => plan::apply(machine, global, &Arguments::read(args)?),

@@ -72,8 +72,10 @@ fn parse(answer: &str) -> Vec<Unit> {
 pub enum Verdict {
     /// A stage runs or is queued, or systemd does not say.
     Pending,
-    /// This unit failed or is disabled.
+    /// This unit failed.
     Failed(&'static str),
+    /// This unit is not enabled, or masked.
+    NotEnabled(&'static str),
     /// No stage runs or is queued, and this is the first one that did not run.
     NotQueued(&'static str),
 }
@@ -103,7 +105,10 @@ fn verdict_of(units: &[Unit]) -> Verdict {
     }
     // The last one that runs or has failed determines the status.
     for (unit, stage) in units.iter().zip(&STAGES).rev() {
-        if !unit.is_enabled() || unit.is_failed() {
+        if !unit.is_enabled() {
+            return Verdict::NotEnabled(stage.unit);
+        }
+        if unit.is_failed() {
             return Verdict::Failed(stage.unit);
         }
         if (unit.get("ActiveState"), unit.get("SubState")) != ("active", "exited") {
@@ -137,7 +142,7 @@ mod tests {
             ([&dead, &dead, &dead, &dead], Verdict::NotQueued("cloud-init-local.service")),
             ([&failed, &dead, &dead, &queued], Verdict::Pending),
             ([&done, &done, &done, &failed], Verdict::Failed("cloud-final.service")),
-            ([&done, &done, &done, &disabled], Verdict::Failed("cloud-final.service")),
+            ([&done, &done, &done, &disabled], Verdict::NotEnabled("cloud-final.service")),
             ([&done, &failed, &done, &done], Verdict::Failed("cloud-init-network.service")),
         ] {
             let answer = units.map(String::as_str).concat() + &target;

@@ -119,6 +119,7 @@ fn archive_has_logs_and_configuration() {
         "journal-units.txt",
         "journal.txt",
         "networkctl.txt",
+        "report.html",
         "run/cloud-init/instance-data-sensitive.json",
         "run/cloud-init/status.json",
         "var/lib/cloud/data/instance-id",

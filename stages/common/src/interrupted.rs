@@ -7,7 +7,7 @@ use state::{Cached, Instance, Status};
 use system::{Level, debug, error, info};
 
 use crate::status::confirm;
-use crate::{Boot, StageName, error_prefix, logging};
+use crate::{Boot, StageName, error_prefix, journal, logging};
 
 /// The time that the stage's programs have to end; systemd gives the stage 90 seconds.
 // Wait: a stopped stage | its programs to end after SIGTERM; then they are killed | -
@@ -55,6 +55,7 @@ pub(crate) fn record(boot: &Boot, signal: &str) -> ExitCode {
     {
         status.datasource = Some(instance.description.clone());
     }
+    journal::send_failures(boot, &record);
     status.set(stage.status_key(), &record);
     status.stage = None;
     sys.log_error(Level::Error, status.write(sys, layout));

@@ -17,6 +17,7 @@ mod found;
 mod hooks;
 mod hotplug;
 mod interrupted;
+mod journal;
 mod kernel_url;
 mod log_findings;
 mod logging;

@@ -6,7 +6,9 @@ use system::{Level, System, debug, info, warning};
 
 use crate::args::{self, Task};
 use crate::status::{Record, confirm, is_unit_enabled};
-use crate::{Boot, Mode, StageName, interrupted, kernel_url, log_findings, logging, plan, undecided};
+use crate::{
+    Boot, Mode, StageName, interrupted, journal, kernel_url, log_findings, logging, plan, undecided,
+};
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, and records the result. The exit code is the
 /// number of errors, as upstream's is. Returns at once if cloud-init is disabled.
@@ -132,6 +134,7 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     sys.log_error(Level::Warning, sys.flush_output());
     if boot.is_recorded() {
         record.finish(boot);
+        journal::send_failures(boot, &record.own);
     }
     if let Some(overlay) = &boot.args.plan
         && let Err(e) = plan::write_report(boot, record, overlay)

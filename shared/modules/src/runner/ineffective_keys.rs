@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use config::{Finding, FindingKind, Node};
+use distro::Distro;
 use system::info;
 
 use crate::runner::module_list::parse_module_list;
@@ -26,20 +27,25 @@ const READ_BY_STAGES: [&str; 7] = [
 /// Logs each key without an effect, with its place. Not logged as warnings, because one configuration may serve several
 /// distributions.
 pub fn report_ineffective_keys(context: &Context<'_>) {
-    for finding in ineffective_keys(context) {
+    for finding in ineffective_keys(context.config, context.distro) {
         let at = context.source_map.resolve(context.sys, &finding.at);
         info!(context.sys, "{}", Finding { at, ..finding });
     }
 }
 
-fn ineffective_keys(context: &Context<'_>) -> Vec<Finding> {
-    let entries = LISTS.iter().flat_map(|list| parse_module_list(context.config.get(list)).0);
+/// Returns each key of a module that does not run on this distribution, or whose script no module runs.
+pub fn ineffective_keys(config: &Node, distro: &Distro) -> Vec<Finding> {
+    let entries = LISTS.iter().flat_map(|list| parse_module_list(config.get(list)).0);
     let listed: BTreeSet<&str> = sort::collect(entries.filter_map(|e| find_module(&e.name)).map(|m| m.name));
-    let unverified = unverified_modules(context.config);
+    let unverified = unverified_modules(config);
     let is_supported = |module: &Module| {
-        module.distros.contains(context.distro) || unverified.iter().any(|name| name == module.name)
+        module.distros.contains(distro) || unverified.iter().any(|name| name == module.name)
     };
-    let runs = |module: &Module| listed.contains(module.name) && is_supported(module);
+    let is_listed = |module: &Module| {
+        let runner = module.written_script.map(|script| script.run_by);
+        listed.contains(module.name) && runner.is_none_or(|runner| listed.contains(runner))
+    };
+    let runs = |module: &Module| is_listed(module) && is_supported(module);
     let known = MODULES.iter().filter(|m| runs(m)).flat_map(|m| m.key_names()).chain(READ_BY_STAGES);
     let mut done: BTreeSet<&str> = sort::collect(known);
     let mut findings = Vec::new();
@@ -47,16 +53,20 @@ fn ineffective_keys(context: &Context<'_>) -> Vec<Finding> {
     sort::sort_by_key(&mut others, |module| module.name);
     for module in others {
         for name in module.key_names() {
-            let entries = context.config.as_map().into_iter().flat_map(config::Map::iter);
+            let entries = config.as_map().into_iter().flat_map(config::Map::iter);
             let is_set = |(key, value): &(&Node, &Node)| key.as_str() == Some(name) && !value.is_null();
             let Some((key, _)) = entries.into_iter().find(is_set).filter(|_| done.insert(name)) else {
                 continue;
             };
-            let message = match is_supported(module) {
-                true => format!("no effect: module {} is in no module list", module.name),
-                false => {
-                    format!("no effect: module {} does not support {}", module.name, context.distro.name)
+            let message = match (is_supported(module), module.written_script) {
+                (false, _) => format!("no effect: module {} does not support {}", module.name, distro.name),
+                (true, Some(script)) if listed.contains(module.name) => {
+                    format!(
+                        "no effect: module {}, which runs the script, is in no module list",
+                        script.run_by
+                    )
                 }
+                (true, _) => format!("no effect: module {} is in no module list", module.name),
             };
             findings.push(Finding {
                 kind: FindingKind::Unknown,
@@ -77,7 +87,7 @@ mod tests {
     #[test]
     fn keys_of_inactive_modules_are_reported() {
         const LISTED: &str = "cloud_init_modules: [write-files, resolv_conf]\ncloud_config_modules: [runcmd, snap]\n\
-             cloud_final_modules: [[chef, always]]\n";
+             cloud_final_modules: [scripts_user, [chef, always]]\n";
         for (distro, config, findings) in [
             ("debian", "runcmd: [x]\nchef: {a: b}\nhostname: h\nwrite_files: []\nnonsense: 1", &[][..]),
             (
@@ -99,6 +109,14 @@ mod tests {
                 ],
             ),
             ("debian", "snap: {}\nunverified_modules: [snap]", &[]),
+            // The report: a machine whose image lists runcmd without the module that runs its script.
+            (
+                "debian",
+                "runcmd: [x]\ncloud_final_modules: []",
+                &[
+                    "test.yaml:4:1: runcmd: no effect: module scripts_user, which runs the script, is in no module list",
+                ],
+            ),
             (
                 "openeuler",
                 "ca-certs: {}",
@@ -106,7 +124,7 @@ mod tests {
             ),
         ] {
             let sandbox = Sandbox::on(distro, &format!("{LISTED}{config}"));
-            let found = sandbox.with_context(ineffective_keys);
+            let found = sandbox.with_context(|context| ineffective_keys(context.config, context.distro));
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, findings, "{distro}: {config}");
         }

@@ -131,7 +131,7 @@ impl Module {
     }
 
     /// Returns the keys that activate the module; none if it always runs.
-    pub(crate) fn activating_keys(&self) -> Vec<&'static str> {
+    pub fn activating_keys(&self) -> Vec<&'static str> {
         match self.activation {
             Activation::Always => Vec::new(),
             Activation::AnyKey => self.key_names().collect(),

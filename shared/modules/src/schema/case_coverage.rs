@@ -28,6 +28,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("print", "reporting: tests/tests/reporting.rs"),
     ("webhook", "reporting: tests/tests/reporting.rs"),
     ("hyperv", "reporting: tests/tests/reporting.rs"),
+    ("otlp", "reporting: tests/tests/reporting.rs"),
     ("timeouts", "Firstlight only"),
     ("error_on_user_data_failure", "Firstlight only: tests/tests/unconsumed.rs"),
     ("tpm2_measure_pcr", "Firstlight only: tests/tests/measure.rs"),

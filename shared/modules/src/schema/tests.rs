@@ -29,13 +29,13 @@ fn unknown_keys_are_reported_with_a_suggestion() {
         (
             "reporting: {a: {type: bogus, endpoint: x}}",
             &[
-                "t:1:23: reporting.a.type: expected 'log', 'print', 'webhook' or 'hyperv', found another string",
+                "t:1:23: reporting.a.type: expected 'log', 'print', 'webhook', 'otlp' or 'hyperv', found another string",
             ],
         ),
         (
             "reporting: {a: {type: webhok, endpoint: x}}",
             &[
-                "t:1:23: reporting.a.type: expected 'log', 'print', 'webhook' or 'hyperv'; did you mean 'webhook'?",
+                "t:1:23: reporting.a.type: expected 'log', 'print', 'webhook', 'otlp' or 'hyperv'; did you mean 'webhook'?",
             ],
         ),
         ("user: {nmae: b, name: c}", &["t:1:8: user.nmae: unknown key; did you mean 'name'?"]),

@@ -1,8 +1,9 @@
 //! `analyze`: shows the time that each part of a boot took, from the log. `show` and `blame` print it, `dump` writes JSON,
-//! `boot` adds the times of the kernel and systemd, `plot` draws a picture.
+//! `boot` adds the times of the kernel and systemd, `plot` draws a picture, `metrics` prints them for Prometheus.
 
 mod boot;
 pub mod event;
+mod metrics;
 pub mod plot;
 mod record;
 pub mod time;
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use system::{Command, System, WriteOptions, warning};
+
+pub use plot::svg::escape;
 
 use crate::arguments::{Analysis, AnalyzeFiles, DEFAULT_LOG};
 use crate::exit_code;
@@ -61,6 +64,8 @@ fn analyze(
         Analysis::Dump => state::json_text(&dump.map_or_else(|| event::to_dump(&events), Value::from), 1),
         Analysis::Boot => boot::report(&machine.sys, &events, now)
             .map_err(|e| format!("Cannot determine the times of this boot: {e}"))?,
+        Analysis::Metrics => metrics::text(&events, &input, now)
+            .ok_or_else(|| format!("{}: no start of a stage or step", files.infile))?,
         Analysis::Plot => {
             let log = dump.is_none().then_some(input.as_str());
             // Another log may be of another machine.
@@ -71,6 +76,16 @@ fn analyze(
     };
     let text = if is_picture { text.into() } else { system::printable(&text) };
     write(&files.outfile, &text)
+}
+
+/// Returns the picture of the last boot in the machine's log, `None` if there is none.
+pub fn picture(machine: &Machine) -> Option<String> {
+    let path = machine.log_files().into_iter().next()?;
+    let log = read(machine, &path).ok()?;
+    let now = machine.sys.clock().wall().as_micros() as i64;
+    let (events, _) = event::from_log(&log, now);
+    let live = Some(&machine.sys).filter(|sys| sys.is_live());
+    plot::draw(&plot::Input { events: &events, log: Some(&log), name: &path, machine: live, now })
 }
 
 /// Returns properties of systemd or of these units, with times in UTC and microseconds.

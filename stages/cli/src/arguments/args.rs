@@ -39,7 +39,7 @@ choices! {
     CleanConfig { All = "all", Ssh = "ssh_config", Network = "network", Datasource = "datasource", Fstab = "fstab", }
     UdevAction { Add = "add", Remove = "remove", }
     /// The subcommands of `analyze`.
-    Analysis { Blame = "blame", Show = "show", Dump = "dump", Boot = "boot", Plot = "plot", }
+    Analysis { Blame = "blame", Show = "show", Dump = "dump", Boot = "boot", Plot = "plot", Metrics = "metrics", }
 }
 
 /// A type whose values are words that the parser has checked, or any words.
@@ -188,6 +188,11 @@ arguments! {
         format: Format,
         network: bool,
         no_plan: bool,
+        /// Examines a machine of Python's cloud-init.
+        switch: bool,
+    }
+    Report {
+        outfile: String,
     }
     Explain {
         key: Option<String>,

@@ -158,6 +158,11 @@ pub static CLOUD_INIT: CommandSpec = command(
             "Draw the last boot as SVG: stages, steps, commands, requests and waits.",
             &[INFILE, OUTFILE],
         ),
+        command(
+            "metrics",
+            "Print the times, requests, errors and result of the last boot as Prometheus metrics.",
+            &[INFILE, OUTFILE],
+        ),
     ]),
     SCHEMA,
     command(
@@ -248,9 +253,21 @@ pub static CLOUD_INIT: CommandSpec = command(
         "Show on one page why a machine did not come up as expected.",
         &[
             FORMAT,
-            flag("network", None, "Also ask the name servers."),
-            flag("no-plan", None, "Do not plan the next boot, which may query a metadata service."),
+            flag(
+                "network",
+                None,
+                "Also ask the name servers, and the metadata service for the plan of the next boot.",
+            )
+            .ignored_with(&["switch"]),
+            flag("no-plan", None, "Do not plan the next boot.").ignored_with(&["switch"]),
+            flag("switch", None, "Show what would change if Firstlight replaced Python's cloud-init here."),
         ],
+    ),
+    command(
+        "report",
+        "Write one HTML page for a bug report: doctor, the picture of the boot, the origin of each key.",
+        &[file("outfile", Some('o'), "File to write; - is standard output.")
+            .default("cloud-init-report.html")],
     ),
     command("state", "Check and repair the state of earlier boots.", &[]).commands(&[
         command(

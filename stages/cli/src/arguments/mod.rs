@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(message("analyze"), "the following arguments are required: subcommand");
         assert_eq!(
             message("analyze x"),
-            "argument subcommand: invalid choice: 'x' (choose from 'blame', 'show', 'dump', 'boot', 'plot')"
+            "argument subcommand: invalid choice: 'x' (choose from 'blame', 'show', 'dump', 'boot', 'plot', 'metrics')"
         );
         assert!(
             message("--all-stages")

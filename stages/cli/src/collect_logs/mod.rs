@@ -33,13 +33,14 @@ const MAX_DEPTH: usize = 8;
 const INSTALLER: &str = "/var/log/installer";
 
 /// Programs whose output is collected: the file, the command, and whether the output may contain secrets.
-const PROGRAMS: [(&str, &[&str], bool); 7] = [
+const PROGRAMS: [(&str, &[&str], bool); 8] = [
     ("dpkg-version", &["dpkg-query", "--show", "--showformat=${Version}\\n", "firstlight"], false),
     ("dmesg.txt", &["dmesg"], true),
     ("journal.txt", &["journalctl", "--boot=0", "-o", "short-precise"], false),
     ("journal-previous.txt", &["journalctl", "--boot=-1", "-o", "short-precise"], false),
     ("journal-units.txt", &["journalctl", "--boot=0", "-o", "short-precise", "--unit=cloud-*"], false),
     ("networkctl.txt", &["networkctl", "status", "--all", "--no-pager"], false),
+    ("report.html", &["cloud-init", "report", "--outfile", "-"], false),
     ("doctor.txt", &["cloud-init", "doctor", "--no-plan"], false),
 ];
 

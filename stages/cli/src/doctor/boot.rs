@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use system::Command;
+use system::{Command, System};
 
 use super::page::Page;
 use crate::finding::Layer;
@@ -18,6 +18,8 @@ const LONG_JOB: f64 = 30.0;
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Where administrators put units.
 const UNITS: &str = "/etc/systemd/system";
+/// The services of other init systems.
+const SERVICES: [&str; 4] = ["cloud-init-local", "cloud-init", "cloud-config", "cloud-final"];
 /// Lines of the journal that are quoted.
 const JOURNAL_LINES: &str = "6";
 
@@ -60,6 +62,11 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
             }
         }
     }
+    if !is_systemd {
+        for (place, remedy) in not_enabled(&machine.sys) {
+            page.findings.error(place, "not enabled, so nothing starts the stage", remedy);
+        }
+    }
     let holders = if boot.is_running { jobs(machine, &units) } else { Vec::new() };
     for (job, seconds) in holders.iter().filter(|(_, seconds)| *seconds >= LONG_JOB) {
         let next =
@@ -84,6 +91,37 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
     let value = json!({ "status": report.extended_status(), "running": boot.is_running, "units": lines });
     page.section("boot", "Units", lines, value);
     boot
+}
+
+/// Returns the units and services of the stages for which there is no link that starts them, and the commands that make them: of a disk, or
+/// of a machine with another init system.
+fn not_enabled(sys: &System) -> Vec<(String, String)> {
+    const LINKS: [&str; 4] = [UNITS, "/usr/lib/systemd/system", "/etc/runlevels", "/etc"];
+    let in_directories = |top: &&str| {
+        let directories = sys.list(top).unwrap_or_default().into_iter().filter(|name| name != "init.d");
+        directories.flat_map(|name| sys.list(format!("{top}/{name}")).unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let links: Vec<String> = LINKS.iter().flat_map(in_directories).collect();
+    let mut all = Vec::new();
+    // Before the first boot systemd enables the units by their presets.
+    let has_booted =
+        sys.read_text("/etc/machine-id").is_ok_and(|id| !matches!(id.trim(), "" | "uninitialized"));
+    for unit in STAGES.iter().map(|stage| stage.unit).filter(|_| has_booted && !sys.is_live()) {
+        let remedy = format!("systemctl --root=DIR enable {unit}");
+        all.push((format!("/usr/lib/systemd/system/{unit}"), unit, remedy));
+    }
+    let has_systemd = sys.exists("/usr/lib/systemd/systemd");
+    for service in SERVICES.into_iter().filter(|_| !has_systemd) {
+        let remedy =
+            format!("rc-update add {service} default (OpenRC), or update-rc.d {service} defaults (sysvinit)");
+        all.push((format!("/etc/init.d/{service}"), service, remedy));
+    }
+    let is_link =
+        |link: &String, name: &str| link == name || (link.starts_with('S') && link.get(3..) == Some(name));
+    let is_missing = |(path, name, _): &(String, &str, String)| {
+        sys.exists(path) && !links.iter().any(|link| is_link(link, name))
+    };
+    all.into_iter().filter(is_missing).map(|(path, _, remedy)| (path, remedy)).collect()
 }
 
 /// Returns one line on the state of the boot.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, System};
+use system::{Command, PlanDir, System};
 
 use super::page::Page;
 use crate::arguments::GlobalOptions;
@@ -21,6 +21,13 @@ const MAX_SEED: u64 = 64 << 20;
 
 /// The files of a NoCloud seed.
 const SEED_FILES: [&str; 2] = ["meta-data", "user-data"];
+
+/// The data of an instance, and the files of a seed that have it: NoCloud's and those of a config drive.
+const SEED_DATA: [(&str, &[&str]); 2] =
+    [("user-data.txt", &["user-data", "openstack/latest/user_data"]), ("vendor-data.txt", &["vendor-data"])];
+const NETWORK_FILES: [&str; 2] = ["network-config", "openstack/latest/network_data.json"];
+/// Where a disk is mounted, below a directory of this process.
+const MEDIUM: &str = "medium";
 
 const SEEDS: &str = "correct the seed or the setting, then reboot; cloud-init query --identify shows what each datasource was missing";
 /// No datasource was found.
@@ -87,7 +94,7 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         for line in unused {
             page.findings.note("datasource", line);
         }
-        same_instance(machine, &status.detail, page);
+        unused_data(machine, &status.detail, inputs, page);
     }
     let value = json!({ "decision": decision, "reason": reason, "now": now });
     page.section("identification", "Identified", lines, value);
@@ -149,24 +156,56 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
     found
 }
 
-/// Reports user-data of the seed that is not used because the instance ID has not changed.
-fn same_instance(machine: &Machine, detail: &str, page: &mut Page) {
+/// Reports what the seed, a directory or a disk, has and this boot did not use: user-data, because the instance ID has not changed, and a
+/// network configuration that a setting hides.
+fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
-    let Some(seed) = detail.split_once("[seed=").map(|(_, rest)| rest.trim_end_matches(']')) else { return };
-    let Some(seed) = seed.split(',').find(|path| path.starts_with('/') && sys.is_dir(path)) else { return };
-    for name in ["user-data", "vendor-data"] {
-        let path = format!("{}/{name}", seed.trim_end_matches('/'));
-        let Ok(now) = sys.read_at_most(&path, MAX_SEED) else { continue };
-        let Ok(used) = sys.read_at_most(layout.instance(&format!("{name}.txt")), MAX_SEED) else { continue };
-        if now != used {
-            let problem = format!(
-                "it is not the {name} of this instance, which was stored at its first boot: the instance ID has not changed"
-            );
-            let remedy =
-                "to use it, change instance-id in meta-data and reboot, or: cloud-init clean --reboot";
-            page.findings.warning(path, problem, remedy);
+    let Some(seed) =
+        ["[seed=", "[source="].iter().find_map(|key| Some(detail.split_once(key)?.1.split(']').next()?))
+    else {
+        return;
+    };
+    for seed in seed.split(',').filter(|path| path.starts_with('/')) {
+        let top = seed.trim_end_matches('/');
+        let disk = if sys.is_live() && sys.is_block_device(seed) { mounted(sys, seed) } else { None };
+        let read = |name: &str| {
+            let at =
+                disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));
+            sys.read_at_most(format!("{at}/{name}"), MAX_SEED).ok()
+        };
+        for (name, files) in SEED_DATA {
+            let Some((file, now)) = files.iter().find_map(|file| Some((file, read(file)?))) else { continue };
+            let Ok(used) = sys.read_at_most(layout.instance(name), MAX_SEED) else { continue };
+            if now != used {
+                let name = name.trim_end_matches(".txt");
+                let problem = format!(
+                    "it is not the {name} of this instance, which was stored at its first boot: the instance ID has not changed"
+                );
+                let remedy =
+                    "to use it, change instance-id in meta-data and reboot, or: cloud-init clean --reboot";
+                page.findings.warning(format!("{top}/{file}"), problem, remedy);
+            }
+        }
+        let hiding =
+            inputs.iter().filter_map(|input| input.config.at_path(&["network", "config"])).next_back();
+        if let Some(setting) = hiding.filter(|setting| setting.as_str() == Some("disabled"))
+            && let Some(file) = NETWORK_FILES.iter().find(|file| read(file).is_some())
+        {
+            let problem = format!("not used, because network: {{config: disabled}} is set ({})", setting.at);
+            page.findings.warning(format!("{top}/{file}"), problem, "remove the setting, or the file");
         }
     }
+}
+
+/// Mounts a disk read-only, in a mount namespace of this process, below the directory that is returned.
+fn mounted(sys: &System, device: &str) -> Option<PlanDir> {
+    let directory = PlanDir::new(sys).ok()?;
+    let at = format!("{}/{MEDIUM}", directory.path().display());
+    sys.create_dir_all(&at, 0o700).ok()?;
+    ["iso9660", "vfat", "ext4"]
+        .iter()
+        .any(|kind| sys.mount_read_only(device, &at, kind).is_ok())
+        .then_some(directory)
 }
 
 /// Returns the reason in ds-identify.log: the line before the last one, which has the exit code.

@@ -14,8 +14,9 @@ mod login;
 mod network;
 mod next_boot;
 mod output;
-mod page;
+pub mod page;
 mod results;
+mod switch;
 mod units;
 
 use std::process::ExitCode;
@@ -27,6 +28,20 @@ use boot_log::BootLog;
 use page::Page;
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode {
+    let page = match args.switch {
+        true => switch::page(machine),
+        false => examine(machine, global, args),
+    };
+    if args.format == Format::Json {
+        print!("{}", state::json_text(&page.json(), 2));
+    } else {
+        print!("{}", page.text());
+    }
+    ExitCode::from(u8::from(page.findings.has_problem()))
+}
+
+/// Examines the machine.
+pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page {
     let mut page = Page::default();
     let (settings, inputs) = crate::explain::replay_merge(machine);
     let log = BootLog::read(machine, &mut page.findings.unread);
@@ -54,15 +69,8 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode
     history::changes(machine, &log, &mut page);
     if !args.no_plan && !boot.is_running {
         page.findings.layer = Layer::State;
-        next_boot::section(machine, global, &mut page);
+        next_boot::section(machine, global, args.network, &mut page);
     }
-    sort::sort(&mut page.findings.unread);
-    page.findings.unread.dedup();
     page.findings.sort();
-    if args.format == Format::Json {
-        print!("{}", state::json_text(&page.json(), 2));
-    } else {
-        print!("{}", page.text());
-    }
-    ExitCode::from(u8::from(page.findings.has_problem()))
+    page
 }

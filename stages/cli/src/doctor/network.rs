@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use config::Node;
 use netconfig::model::{Link, Method};
 use netconfig::{Facts, parse};
 use serde_json::json;
@@ -76,10 +77,8 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
     let path = machine.layout.network_config();
     let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else { return };
     let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
-    let parsed = config::json::parse(&text)
-        .map_err(|_| String::new())
-        .and_then(|config| parse::parse(&config, &facts));
-    let Ok(parsed) = parsed else { return };
+    let Ok(config) = config::json::parse(&text) else { return };
+    let Ok(parsed) = parse::parse(&config, &facts) else { return };
     for wanted in &parsed.model.links {
         if wanted.subnets.is_empty() && !wanted.is_bond() {
             continue;
@@ -90,7 +89,7 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
             // Of a match that several NICs may fulfil nothing is known.
             if wanted.drivers.is_empty()
                 && !wanted.name.contains(['*', '?', '['])
-                && !is_pattern(machine, wanted)
+                && !is_pattern(&config, wanted)
             {
                 let problem = format!("{} is configured and does not exist", wanted.name);
                 page.findings.error("network", problem, format!("the links are: {}", names(&links)));
@@ -129,11 +128,8 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
 }
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.
-fn is_pattern(machine: &Machine, wanted: &Link) -> bool {
-    let text = machine.sys.read_text(machine.layout.network_config()).unwrap_or_default();
-    let config = config::json::parse(&text).unwrap_or_default();
-    let network = parse::network_section(&config);
-    network.at_path(&["ethernets", &wanted.id, "match"]).is_some()
+fn is_pattern(config: &Node, wanted: &Link) -> bool {
+    parse::network_section(config).at_path(&["ethernets", &wanted.id, "match"]).is_some()
 }
 
 fn names(links: &[system::Link]) -> String {

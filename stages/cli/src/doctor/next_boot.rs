@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use state::{Cached, Instance};
 
 use super::page::Page;
 use super::results::fold;
@@ -12,17 +13,32 @@ use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Request, all_effects, plan_stages};
 
-/// The limit for each stage: a metadata service that does not answer must not hold up this page.
+/// The limit for each stage, which queries no server.
 // Wait: doctor | the plan of each stage | `--no-plan`
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The limit for each stage, which may query a metadata service.
+// Wait: doctor --network | the plan of each stage | `--no-plan`
+const NETWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
+/// Adds the plan: of the cached instance or, if the network may be used, of what the search for a datasource finds.
+pub fn section(machine: &Machine, global: &GlobalOptions, may_search: bool, page: &mut Page) {
     const TITLE: &str = "Would run at the next boot";
     if !Machine::is_root() {
         // Without the files that only root may read the plan would be wrong.
         return page.findings.unread.push("the plan of the next boot: needs root".into());
     }
-    let planned = plan_stages(machine, global, &Request::default(), (TIMEOUT, false), |view, reports| {
+    let timeout = if may_search { NETWORK_TIMEOUT } else { TIMEOUT };
+    let request = match Instance::load_without_raw_data(&machine.sys, &machine.layout) {
+        _ if may_search => Request::default(),
+        // A search finds the seed, or that it is another instance's, without the network.
+        Cached::Instance(instance) if has_local_seed(&instance.description) => Request::default(),
+        Cached::Instance(instance) => Request { instance_id: Some(instance.id), ..Request::default() },
+        _ => {
+            let why = "it begins with a search, which may use the network: --network";
+            return page.findings.unread.push(format!("the plan of the next boot: {why}"));
+        }
+    };
+    let planned = plan_stages(machine, global, &request, (timeout, false), |view, reports| {
         let shown = all_effects(reports).filter(|effect| !view.is_state(json::text(effect, "path")));
         shown.map(|effect| format!("{}: {}\n", json::text(effect, "step"), view.line(effect))).collect()
     });
@@ -47,4 +63,9 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
     }
     let value = json!({ "effects": text.lines().collect::<Vec<_>>() });
     page.section("next_boot", TITLE, lines, value);
+}
+
+/// Returns whether a datasource, by its description, is a directory or a disk.
+fn has_local_seed(description: &str) -> bool {
+    ["[seed=/", "[source=/"].iter().any(|part| description.contains(part)) && !description.contains("http")
 }

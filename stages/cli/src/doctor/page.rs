@@ -13,11 +13,11 @@ const MAX_LINES: usize = 40;
 const MAX_ALIKE: usize = 10;
 
 /// One part of the page.
-struct Section {
+pub struct Section {
     /// Its key in the JSON output.
     key: &'static str,
-    title: &'static str,
-    lines: Vec<String>,
+    pub title: &'static str,
+    pub lines: Vec<String>,
     value: Value,
 }
 
@@ -26,7 +26,7 @@ struct Section {
 pub struct Page {
     /// What the boot is doing, or how it ended.
     pub headline: String,
-    sections: Vec<Section>,
+    pub sections: Vec<Section>,
     pub findings: Findings,
 }
 

@@ -42,6 +42,7 @@ fn diff(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool>
         id: "i-apply",
         datasource: args.datasource.clone(),
         fresh: false,
+        instance_id: None,
     };
     let (text, reports) =
         plan_stages(machine, global, &request, (PLAN_TIMEOUT, false), |view, reports| view.unified(reports))?;

@@ -17,7 +17,7 @@ const NOT_FOUND: i32 = 1;
 
 /// The limit for ds-identify, which needs a fraction of a second.
 // Wait: plan | ds-identify | -
-const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(30);
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The directory from which a plan or an image reads user-data.
 pub const SEED_DIR: &str = "seed/nocloud";

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, PlanDir, Result, System, libexec};
+use system::{Command, PlanDir, Result, System, WriteOptions, libexec};
 
 use super::boot::{INTERRUPTED_CODES, host, identify, select_datasource, wanted_datasource, write_seed};
 use super::show::PlanView;
@@ -29,6 +29,8 @@ pub struct Request {
     pub datasource: Option<String>,
     /// Plan the boot of a new instance.
     pub fresh: bool,
+    /// Plan with this cached instance, without asking its datasource.
+    pub instance_id: Option<String>,
 }
 
 /// Returns whether a stage would end with errors.
@@ -51,6 +53,10 @@ pub fn plan_stages(
     let sys = System::dry_run(&global.root, plan_dir.path());
     // A boot starts with an empty /run.
     sys.remove_dir_all(machine.layout.run(""))?;
+    if let Some(id) = &request.instance_id {
+        // As if an earlier stage of this boot had found it.
+        sys.write(machine.layout.boot_instance_id(), id, WriteOptions::default())?;
+    }
     if request.fresh {
         clear_instance(&sys, machine)?;
     }

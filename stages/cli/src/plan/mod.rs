@@ -45,6 +45,7 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
         id: "i-plan",
         datasource: args.datasource.clone(),
         fresh: args.fresh || args.user_data.is_some(),
+        instance_id: None,
     };
     let show = |view: &show::PlanView<'_>, reports: &[Value]| {
         let instance = global.debug.then(|| view.instance_data());

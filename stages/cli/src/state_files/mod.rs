@@ -68,7 +68,7 @@ pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
         }
         if crate::status::Report::read(machine).state == crate::status::State::Running {
             eprintln!(
-                "error: cloud-init is running and changes its state; wait with: cloud-init status --wait"
+                "error: cloud-init is running and changes its state; repair it once the boot has ended: cloud-init status --wait"
             );
             return ExitCode::FAILURE;
         }

@@ -15,6 +15,11 @@ use crate::units::{Verdict, verdict};
 const DISABLED: &str = "cloud-init=disabled";
 const DISABLED_BY_GENERATOR: &str = "disabled-by-generator";
 
+/// Upstream's sentences.
+const FAILED_UNIT: &str = "Failed due to systemd unit failure";
+const ENSURE_ENABLED: &str = ". Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more \
+                              information.";
+
 /// The progress of cloud-init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -133,13 +138,10 @@ impl Report {
         if is_due && runs_systemd(machine) {
             let problem = match verdict(machine) {
                 Verdict::Pending => None,
-                Verdict::Failed(unit) => Some((
-                    "Failed due to systemd unit failure",
-                    format!(
-                        ". Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more \
-                         information. The unit is {unit}."
-                    ),
-                )),
+                Verdict::Failed(unit) => Some((FAILED_UNIT, format!("{ENSURE_ENABLED} The unit is {unit}."))),
+                Verdict::NotEnabled(unit) => {
+                    Some((FAILED_UNIT, format!("{ENSURE_ENABLED} The unit {unit} is not enabled.")))
+                }
                 Verdict::NotQueued(unit) => Some((
                     "Failed due to a systemd unit that was not started",
                     format!(

@@ -24,6 +24,12 @@ config::keys! {
         timeout: Option<Seconds>;
         retries: Option<i64>;
     }
+    struct OtlpKeys {
+        endpoint: String;
+        headers: Option<Node>;
+        timeout: Option<Seconds>;
+        retries: Option<i64>;
+    }
     struct HyperVKeys {
         kvp_file_path: Option<String>;
         event_types: Vec<String>;
@@ -55,6 +61,7 @@ pub enum Handler {
     Log(Level),
     Print,
     Webhook(WebhookSettings),
+    Otlp(WebhookSettings),
     HyperV {
         pool: String,
         /// The types of events that are written; empty means all.
@@ -67,6 +74,8 @@ pub enum Handler {
 pub struct WebhookSettings {
     pub endpoint: String,
     pub credentials: Option<Credentials>,
+    /// Further headers, whose values may be secret.
+    pub headers: Vec<(String, String)>,
     /// Seconds for one request.
     pub timeout: f64,
     pub retries: u32,
@@ -86,6 +95,7 @@ impl Handler {
                 Some(Handler::Print)
             }
             Some("webhook") => webhook(&rest, WebhookKeys::read(&rest, reader)?, reader),
+            Some("otlp") => otlp(&rest, OtlpKeys::read(&rest, reader)?, reader),
             Some("hyperv") => {
                 let keys = HyperVKeys::read(&rest, reader)?;
                 let pool = keys.kvp_file_path.unwrap_or_else(|| KVP_POOL.to_string());
@@ -95,7 +105,7 @@ impl Handler {
                 Some(Handler::HyperV { pool, event_types: keys.event_types })
             }
             _ => reader.nested("type", |r| {
-                r.type_error(kind.unwrap_or(node), "one of log, print, webhook and hyperv")
+                r.type_error(kind.unwrap_or(node), "one of log, print, webhook, otlp and hyperv")
             }),
         }
     }
@@ -121,13 +131,52 @@ fn level(node: Option<&Node>, reader: &mut Reader) -> Level {
     })
 }
 
-fn webhook(node: &Node, keys: WebhookKeys, reader: &mut Reader) -> Option<Handler> {
-    let lower = keys.endpoint.to_ascii_lowercase();
+/// Reports an endpoint that is not a URL.
+fn check_endpoint(node: &Node, endpoint: &str, reader: &mut Reader) -> Option<()> {
+    let lower = endpoint.to_ascii_lowercase();
     let is_url = ["http://", "https://"].iter().any(|scheme| lower.starts_with(scheme));
-    if !is_url || keys.endpoint.chars().any(|c| c.is_control() || c == ' ') {
+    if !is_url || endpoint.chars().any(|c| c.is_control() || c == ' ') {
         let at = node.get("endpoint").unwrap_or(node);
         return reader.nested("endpoint", |r| r.type_error(at, "an http or https URL"));
     }
+    Some(())
+}
+
+fn settings(endpoint: String, timeout: Option<Seconds>, retries: Option<i64>) -> WebhookSettings {
+    let timeout = timeout.map(|Seconds(seconds)| seconds).filter(|seconds| *seconds > 0.0);
+    WebhookSettings {
+        endpoint,
+        credentials: None,
+        headers: Vec::new(),
+        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT),
+        retries: u32::try_from(retries.unwrap_or(0).clamp(0, MAX_RETRIES)).unwrap_or(0),
+    }
+}
+
+fn otlp(node: &Node, keys: OtlpKeys, reader: &mut Reader) -> Option<Handler> {
+    check_endpoint(node, &keys.endpoint, reader)?;
+    let mut headers = vec![("Content-Type".to_string(), "application/json".to_string())];
+    for (name, value) in keys.headers.iter().filter_map(Node::as_map).flat_map(config::Map::iter) {
+        let is_token =
+            |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        match (name.as_str().filter(|name| is_token(name)), value.scalar_text()) {
+            (Some(name), Some(text)) if !text.contains(char::is_control) => {
+                headers.push((name.to_string(), text))
+            }
+            _ => return reader.nested("headers", |r| r.type_error(name, "names and values of HTTP headers")),
+        }
+    }
+    // As OTEL_EXPORTER_OTLP_ENDPOINT has it: the path of traces is added to a server's URL.
+    let rest = keys.endpoint.split_once("://").map_or("", |(_, rest)| rest).trim_end_matches('/');
+    let endpoint = match rest.contains('/') {
+        true => keys.endpoint.clone(),
+        false => format!("{}/v1/traces", keys.endpoint.trim_end_matches('/')),
+    };
+    Some(Handler::Otlp(WebhookSettings { headers, ..settings(endpoint, keys.timeout, keys.retries) }))
+}
+
+fn webhook(node: &Node, keys: WebhookKeys, reader: &mut Reader) -> Option<Handler> {
+    check_endpoint(node, &keys.endpoint, reader)?;
     let credentials = Credentials::read(|name| match name {
         "consumer_key" => keys.consumer_key.clone(),
         "consumer_secret" => keys.consumer_secret.clone(),
@@ -141,12 +190,9 @@ fn webhook(node: &Node, keys: WebhookKeys, reader: &mut Reader) -> Option<Handle
             return None;
         }
     };
-    let timeout = keys.timeout.map(|Seconds(seconds)| seconds).filter(|seconds| *seconds > 0.0);
     Some(Handler::Webhook(WebhookSettings {
-        endpoint: keys.endpoint,
         credentials,
-        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT),
-        retries: u32::try_from(keys.retries.unwrap_or(0).clamp(0, MAX_RETRIES)).unwrap_or(0),
+        ..settings(keys.endpoint, keys.timeout, keys.retries)
     }))
 }
 
@@ -170,11 +216,16 @@ mod tests {
             ("{type: print}", "Print"),
             (
                 "{type: webhook, endpoint: 'https://h/e'}",
-                "Webhook(WebhookSettings { endpoint: \"https://h/e\", credentials: None, timeout: 5.0, retries: 0 })",
+                "Webhook(WebhookSettings { endpoint: \"https://h/e\", credentials: None, headers: [], timeout: 5.0, retries: 0 })",
             ),
             (
                 "{type: webhook, endpoint: 'http://h/', consumer_key: c, token_key: t, token_secret: s, timeout: 1.5, retries: 999}",
-                "Webhook(WebhookSettings { endpoint: \"http://h/\", credentials: Some(Credentials(…)), timeout: 1.5, retries: 20 })",
+                "Webhook(WebhookSettings { endpoint: \"http://h/\", credentials: Some(Credentials(…)), headers: [], timeout: 1.5, retries: 20 })",
+            ),
+            (
+                "{type: otlp, endpoint: 'http://h:4318', headers: {Api-Key: k}, retries: 3}",
+                "Otlp(WebhookSettings { endpoint: \"http://h:4318/v1/traces\", credentials: None, headers: [(\"Content-Type\", \
+                 \"application/json\"), (\"Api-Key\", \"k\")], timeout: 5.0, retries: 3 })",
             ),
             (
                 "{type: hyperv, event_types: [finish]}",
@@ -190,9 +241,9 @@ mod tests {
     fn invalid_handlers_are_reported() {
         for (text, is_used, expected) in [
             ("webhook", false, "x: expected a map with a type"),
-            ("{}", false, "x.type: expected one of log, print, webhook and hyperv"),
-            ("{type: mail}", false, "x.type: expected one of log, print, webhook and hyperv"),
-            ("{type: [log]}", false, "x.type: expected one of log, print, webhook and hyperv"),
+            ("{}", false, "x.type: expected one of log, print, webhook, otlp and hyperv"),
+            ("{type: mail}", false, "x.type: expected one of log, print, webhook, otlp and hyperv"),
+            ("{type: [log]}", false, "x.type: expected one of log, print, webhook, otlp and hyperv"),
             ("{type: log, level: loud}", true, "x.level: expected the name of a level; using WARN"),
             ("{type: log, level: {}}", true, "x.level: expected the name of a level; using WARN"),
             ("{type: print, colour: red}", true, "x.colour: unknown key"),
@@ -210,6 +261,12 @@ mod tests {
             ),
             ("{type: webhook, endpoint: 'http://h/', retries: many}", true, "x.retries: expected"),
             ("{type: webhook, endpoint: 'http://h/', timeout: []}", true, "x.timeout: expected"),
+            ("{type: otlp, endpoint: h}", false, "x.endpoint: expected an http or https URL"),
+            (
+                "{type: otlp, endpoint: 'http://h', headers: {a: \"b\\r\\nc\"}}",
+                false,
+                "x.headers: expected names and values",
+            ),
             ("{type: hyperv, kvp_file_path: pool}", false, "x.kvp_file_path: expected an absolute path"),
         ] {
             let (handler, findings) = read(text);

@@ -4,6 +4,7 @@
 
 mod hyperv;
 mod keys;
+mod otlp;
 mod unsent;
 mod webhook;
 
@@ -91,6 +92,10 @@ fn sink(keys: keys::Handler, parts: Parts<'_>) -> system::Result<Box<dyn EventSi
         keys::Handler::Log(level) => Box::new(system::LogSink(level)),
         keys::Handler::Print => Box::new(system::PrintSink),
         keys::Handler::Webhook(webhook) => Box::new(webhook::Webhook::start(webhook, parts)?),
+        keys::Handler::Otlp(webhook) => {
+            let (sys, layout) = (parts.sys, parts.layout);
+            Box::new(otlp::Otlp::new(sys, layout, webhook::Webhook::start(webhook, parts)?))
+        }
         keys::Handler::HyperV { pool, event_types } => {
             Box::new(hyperv::HyperV::new(parts.sys, parts.name, pool, event_types))
         }

@@ -96,7 +96,8 @@ impl Webhook {
         Ok(webhook)
     }
 
-    fn enqueue(&mut self, event: String) {
+    /// Sends an event, unless too many wait.
+    pub fn enqueue(&mut self, event: String) {
         if self.events.len() < MAX_QUEUE
             && let Some(queue) = &self.queue
         {
@@ -177,7 +178,9 @@ fn send_all(
 
 fn send(signer: &mut Signer<'_>, server: &Server<'_>, event: String) -> Result<()> {
     let settings = server.settings;
-    let request = Request::post(&settings.endpoint, event)
+    let request = Request::post(&settings.endpoint, event);
+    let request = settings.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+    let request = request
         .timeout(Duration::from_secs_f64(settings.timeout))
         .retries(settings.retries, RETRY_DELAY)
         .client_certificates(server.certificates)

@@ -39,7 +39,7 @@ pub static SECTIONS: &[Section] = &[Section::new(
             &[map_of(
                 &key(
                     "<name>",
-                    &[reference(&LOG), reference(&PRINT), reference(&WEBHOOK), reference(&HYPERV)],
+                    &[reference(&LOG), reference(&PRINT), reference(&WEBHOOK), reference(&OTLP), reference(&HYPERV)],
                 )
                 .doc("A handler. `type` selects what it does with events."),
             )],
@@ -124,6 +124,24 @@ static WEBHOOK: Definition = Definition {
         key("token_key", &[STR]).doc("The OAuth 1.0 token."),
         key("token_secret", &[STR]).doc("The secret of the OAuth 1.0 token."),
         key("consumer_secret", &[STR]).doc("The secret of the OAuth 1.0 consumer key. The default is empty."),
+        key("timeout", &[NUMBER.min(0)])
+            .doc("The time limit of a request in seconds. The default is 5, the maximum 60."),
+        key("retries", &[INT.min(0)])
+            .doc("How often a failed request is repeated. The default is 0, the maximum 20."),
+    ])],
+};
+
+static OTLP: Definition = Definition {
+    name: "otlp",
+    types: &[map(&[
+        key("type", &[word("otlp")])
+            .required()
+            .doc("Send the boot as a trace to an OpenTelemetry collector (Firstlight only)."),
+        key("endpoint", &[STR])
+            .required()
+            .doc("The URL of the collector, for example `http://HOST:4318`; OTLP over HTTP."),
+        key("headers", &[map_of(&key("<name>", &[STR]).doc("The value, for example of a key."))])
+            .doc("Further headers of each request."),
         key("timeout", &[NUMBER.min(0)])
             .doc("The time limit of a request in seconds. The default is 5, the maximum 60."),
         key("retries", &[INT.min(0)])

@@ -1,8 +1,8 @@
 //! `analyze plot`: a picture of the last boot in a log, with the same times as `show` and `blame`.
 
-mod details;
+pub mod details;
 mod rows;
-mod svg;
+pub mod svg;
 mod units;
 
 use system::System;
@@ -12,7 +12,7 @@ use super::record;
 
 /// What a row or a detail shows, by which it has its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     /// The kernel, systemd and its units.
     System,
     Stage,

@@ -244,8 +244,8 @@ fn shorten(label: &str, most: usize) -> String {
     label.chars().take(head).chain(['…']).chain(label.chars().skip(length - tail)).collect()
 }
 
-/// Returns at most `most` characters of a string for XML; characters that XML does not allow become U+FFFD.
-fn escape(text: &str, most: usize) -> String {
+/// Returns at most `most` characters of a string for XML and HTML; characters that XML does not allow become U+FFFD.
+pub fn escape(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most) + 16);
     for (i, c) in text.chars().enumerate() {
         if i == most {
