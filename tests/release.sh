@@ -19,7 +19,7 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 
 # new_root NAME: sets root to a copy of the minimal root
 new_root() { root=$work/$1; cp -a --reflink=auto "$base" "$root"; }
-runs() { chroot "$root" "${1:-cloud-init}" --version | grep -Fx "${1:-cloud-init} 26.2 (Firstlight $version)"; }
+runs() { chroot "$root" "${1:-cloud-init}" --version | grep -F "cloud-init 26.2 (Firstlight $version)"; }
 plans() {
     printf '#cloud-config\nhostname: released\n' >"$root/user-data"
     chroot "$root" "${1:-cloud-init}" schema --config-file /user-data
