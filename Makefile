@@ -31,7 +31,7 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install generated docs deps demo desk test lint unit devices check-units package-tests whole slow slow-tests weekly test-all \
+.PHONY: help release install publish release-tests generated docs deps demo desk test lint unit devices check-units package-tests whole slow slow-tests weekly test-all \
     programs record-check root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide \
     image bootable-image browser clean
 
@@ -65,6 +65,13 @@ programs: ## build the programs and packages for the tests in build/test (not op
 dist: ## make the source release of the checked-out commit, with vendored crates, in build/
 	@packaging/deps dist
 	@CARGO='$(CARGO)' packaging/dist build
+
+publish: ## make a release in build/publish: tag, source, packages, static programs, book (VERSION= TARGETS= SIGN=)
+	@packaging/deps dist
+	@CARGO='$(CARGO)' JOBS='$(JOBS)' TARGETS='$(TARGETS)' packaging/release '$(VERSION)' build/publish
+
+release-tests: root ## install and run the assets of build/publish in minimal roots (root)
+	$(AS_ROOT) tests/release.sh build/publish
 
 generated: ## write what is generated from tables: mod lines, module lists, reference, manual pages, completions, schemas
 	tests/register

@@ -99,10 +99,10 @@ fi
 
 for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extensions packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
   packaging/service-stage deb/build \
-  deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
+  packaging/release packaging/recipes/alpine/APKBUILD deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
   sh -n "$script" || fail "$script"
 done
-for script in tests/fresh tests/boot-init-systems tests/dist.sh; do bash -n "$script" || fail "$script"; done
+for script in tests/fresh tests/boot-init-systems tests/dist.sh tests/release.sh packaging/recipes/arch/PKGBUILD packaging/recipes/gentoo/*.ebuild; do bash -n "$script" || fail "$script"; done
 # Builders of distributions have no network.
 if grep -v '^ *#\|echo' packaging/build | grep -q 'rustup\|curl\|packaging/fetch'; then fail "packaging/build downloads something"; fi
 bash -n packaging/completions/cloud-init || fail "completion"
@@ -125,6 +125,9 @@ for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" 
   "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/" \
   "packaging/schema/catalog.json:\"$homepage/schema/"; do
   grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another address than the homepage in Cargo.toml ($homepage)"
+done
+for file in packaging/recipes/*/{APKBUILD,PKGBUILD,*.ebuild,package.nix,*.bb,*.mk}; do
+  [ ! -e "$file" ] || grep -q "$homepage/releases" "$file" || fail "$file has another address than the homepage in Cargo.toml ($homepage)"
 done
 # So is the release of cloud-init in shared/system.
 release=$(sed -n '/^macro_rules! compatible_release/,/^}/s/^ *"\(.*\)"$/\1/p' shared/system/src/lib.rs)

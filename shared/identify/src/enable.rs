@@ -47,7 +47,7 @@ pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &s
         }
         if has_udev(sys) {
             let order = format!("{early}/cloud-init-local.service.d/after-udev.conf");
-            let change = outside.write(&order, AFTER_UDEV, WriteOptions::default())?;
+            let change = outside.write(&order, AFTER_UDEV, WriteOptions::default().in_place())?;
             lines.push(format!("{order} ({change:?})"));
             let (template, units) = nic_drivers::units(sys);
             for unit in units {
@@ -90,7 +90,7 @@ pub fn set_flags(enablement: Enablement, roots: &Roots, undecided: &RootedPath, 
     };
     let results = [
         sys.remove(format!("{RUN}/{removed}")).map(drop),
-        sys.write(format!("{RUN}/{set}"), text, WriteOptions::default()).map(drop),
+        sys.write(format!("{RUN}/{set}"), text, WriteOptions::default().in_place()).map(drop),
         roots.of(undecided).remove(undecided).map(drop),
     ];
     results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
@@ -115,7 +115,7 @@ fn unit_path(sys: &System) -> String {
 /// Replaces the log file; if /run is not writable, writes the main lines to the kernel's log.
 pub fn write_log(sys: &System, lines: &[String]) {
     let text = lines.join("\n") + "\n";
-    if let Err(e) = sys.write(LOG, &text, WriteOptions::default()) {
+    if let Err(e) = sys.write(LOG, &text, WriteOptions::default().in_place()) {
         write_kmsg(&e.to_string());
         lines.iter().filter(|line| line.contains("ERROR") || line.contains("cloud-init is")).for_each(
             |line| {

@@ -94,7 +94,7 @@ impl Log {
             return;
         }
         if let (Sink::File(path), false) = (&self.sink, self.to_stderr.get()) {
-            match roots.of(path).append(path, &lines, WriteOptions::default()) {
+            match roots.of(path).append(path, &lines, WriteOptions::default().in_place()) {
                 Ok(()) => return,
                 // From now on standard error is the log; the manager records it.
                 Err(e) => {

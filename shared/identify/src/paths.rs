@@ -165,9 +165,9 @@ impl Roots {
         self.of(path).is_file(path)
     }
 
-    /// Replaces a file atomically. Fails if the directory is not writable.
+    /// Replaces the content of a file. Fails if the directory is not writable.
     pub fn write(&self, path: &RootedPath, text: &str) -> Result<()> {
-        self.of(path).write(path, text, WriteOptions::default()).map(drop)
+        self.of(path).write(path, text, WriteOptions::default().in_place()).map(drop)
     }
 
     /// Returns the text of a small file; `None` if it does not exist or cannot be read.

@@ -28,11 +28,12 @@ pub struct WriteOptions {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
     pub(crate) durable: bool,
+    pub(crate) in_place: bool,
 }
 
 impl Default for WriteOptions {
     fn default() -> WriteOptions {
-        WriteOptions { mode: 0o644, uid: None, gid: None, durable: false }
+        WriteOptions { mode: 0o644, uid: None, gid: None, durable: false, in_place: false }
     }
 }
 
@@ -57,6 +58,12 @@ impl WriteOptions {
     /// new content. For state that the next boot depends on; a flush costs a few milliseconds.
     pub fn durable(self) -> WriteOptions {
         WriteOptions { durable: true, ..self }
+    }
+
+    /// Writes the file itself, with one write, instead of another one that is renamed. For the generator: SELinux policies let it
+    /// create and write files of cloud-init, but not rename, remove or change the mode of any.
+    pub fn in_place(self) -> WriteOptions {
+        WriteOptions { in_place: true, ..self }
     }
 
     pub(crate) fn effect(self, path: &Path, change: Change) -> Effect {

@@ -41,7 +41,7 @@ impl System {
         if self.is_dry_run() {
             return Ok(());
         }
-        let (file, _) = self.open_append(Path::new(pool), 0o644).context(what())?;
+        let (file, _) = self.open_append(Path::new(pool), 0o600).context(what())?;
         let file = lock(file).context(what())?;
         let metadata = file.metadata().context(what())?;
         let booted = self.clock().wall().as_secs_f64() - self.clock().uptime();

@@ -139,7 +139,7 @@ impl System {
 
     /// Opens a file for appending, creating it with the mode of logs. Returns whether it is new.
     fn open_log(&self, path: &str) -> std::io::Result<(File, bool)> {
-        let (file, is_new) = self.open_append(path.as_ref(), LOG_MODE)?;
+        let (file, is_new) = self.open_append(path.as_ref(), LOG_MODE & 0o700)?;
         if is_new {
             file.set_permissions(Permissions::from_mode(LOG_MODE))?;
             // Recorded for its SELinux label.

@@ -93,6 +93,10 @@ impl System {
         if old.is_some_and(|old| !is_regular(old)) {
             return self.write_to_device(path, &resolved, content).map(Begun::Done);
         }
+        if how.in_place {
+            self.write_in_place(&resolved, content, how).context(what())?;
+            return Ok(Begun::Done(self.written(path, &resolved, how)));
+        }
         match (self.write_temporary(&resolved, content, how), old) {
             (Ok((temporary, file)), _) => {
                 // Before the rename: else a power failure could leave an empty file with the new name. The rename itself is
@@ -101,10 +105,9 @@ impl System {
                     && content.iter().any(|piece| !piece.is_empty());
                 Ok(Begun::Unnamed(UnnamedFile { resolved, temporary, file, must_be_flushed }.into()))
             }
-            (Err(e), Some(old)) if must_write_in_place(&e) => {
-                self.write_in_place(&resolved, content, how, old).context(what())?;
-                self.record(how.effect(path, Change::Replaced));
-                Ok(Begun::Done(Change::Replaced))
+            (Err(e), Some(_)) if must_write_in_place(&e) => {
+                self.write_in_place(&resolved, content, how).context(what())?;
+                Ok(Begun::Done(self.written(path, &resolved, how)))
             }
             (Err(e), _) => Err(e).context(what()),
         }
@@ -124,17 +127,19 @@ impl System {
         if named.is_err() {
             new.discard();
         }
-        let old = resolved.old.as_ref();
-        match (named, old) {
-            (Err(e), Some(old)) if must_write_in_place(&e) => {
-                self.write_in_place(resolved, content, how, old)
-            }
+        match (named, &resolved.old) {
+            (Err(e), Some(_)) if must_write_in_place(&e) => self.write_in_place(resolved, content, how),
             (named, _) => named,
         }
         .context(format_args!("writing {}", path.display()))?;
-        let change = if old.is_some() { Change::Replaced } else { Change::Created };
+        Ok(self.written(path, resolved, how))
+    }
+
+    /// Records a file that was written, and returns what that changed.
+    fn written(&self, path: &Path, resolved: &ResolvedPath, how: WriteOptions) -> Change {
+        let change = if resolved.old.is_some() { Change::Replaced } else { Change::Created };
         self.record(how.effect(path, change));
-        Ok(change)
+        change
     }
 
     /// Returns whether a power failure could lose both versions of a file that is not of this program: it replaces content.
@@ -178,22 +183,26 @@ impl System {
         Ok(Change::Replaced)
     }
 
-    /// Writes to a file that no other can be renamed to: a mount point (containers bind /etc/hosts), or a file in /proc or
-    /// /sys. Its mode is narrowed before the content is written, or nothing is.
+    /// Writes to a file that no other can be renamed to: a mount point (containers bind /etc/hosts), a file in /proc or
+    /// /sys, one of [`WriteOptions::in_place`]. Its mode is narrowed before the content is written, or nothing is.
     fn write_in_place(
         &self,
         resolved: &ResolvedPath,
         content: &[Cow<'_, [u8]>],
         how: WriteOptions,
-        old: &FileStat,
     ) -> io::Result<()> {
-        let mut file = resolved.open_for_change(OFlag::O_WRONLY)?;
-        let fit = self
-            .chown(&file, how.uid, how.gid)
-            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(how.mode)));
+        let mut file = match resolved.old {
+            Some(_) => resolved.open_for_change(OFlag::O_WRONLY)?,
+            None => resolved.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, how.mode)?,
+        };
+        let mode = file.metadata()?.permissions().mode() & 0o7777;
+        let fit = self.chown(&file, how.uid, how.gid).and_then(|()| match mode == how.mode {
+            true => Ok(()),
+            false => file.set_permissions(fs::Permissions::from_mode(how.mode)),
+        });
         match fit {
             // The kernel's own files keep their mode, which is acceptable unless it is wider than requested.
-            Err(e) if old.st_mode & 0o077 & !how.mode != 0 => return Err(e),
+            Err(e) if mode & 0o077 & !how.mode != 0 => return Err(e),
             _ => {}
         }
         file.set_len(0)?;
@@ -248,9 +257,10 @@ impl System {
 
     fn append_to(&self, path: &Path, content: &[u8], how: WriteOptions, change_old: bool) -> Result<()> {
         let what = || format!("appending to {}", path.display());
-        let (mut file, is_new) = self.open_append(path, how.mode).context(what())?;
+        let mode = if how.in_place { how.mode } else { how.mode & 0o700 };
+        let (mut file, is_new) = self.open_append(path, mode).context(what())?;
         (|| {
-            if is_new || change_old {
+            if is_new && !how.in_place || change_old {
                 self.chown(&file, how.uid, how.gid)?;
                 // After the owner, since a change of owner clears set-user-ID bits.
                 file.set_permissions(fs::Permissions::from_mode(how.mode))?;
@@ -262,7 +272,7 @@ impl System {
         Ok(())
     }
 
-    /// Opens a file for appending. Returns the file and whether it is new; a new file has the owner's bits of `mode`. Fails
+    /// Opens a file for appending. Returns the file and whether it is new; a new file has this mode, less the umask. Fails
     /// for a FIFO without a reader.
     pub(crate) fn open_append(&self, path: &Path, mode: u32) -> io::Result<(fs::File, bool)> {
         // Another process may create and remove it at the same time.
@@ -273,7 +283,7 @@ impl System {
         for _ in 0..MAX_TRIES {
             let end = OFlag::O_WRONLY | OFlag::O_APPEND;
             let opened = match make {
-                true => resolved.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o700),
+                true => resolved.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode),
                 false => resolved.open_for_change(end),
             };
             match opened {
@@ -373,6 +383,24 @@ mod tests {
         }
         assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
         assert!(sys.write("/a", "x", WriteOptions::default()).is_err());
+    }
+
+    /// SELinux's policies deny the generator renames, removals and changes of modes.
+    #[test]
+    fn a_file_that_is_written_in_place_stays_the_same_file() {
+        let (sys, top) = sandbox();
+        let how = WriteOptions::default().in_place();
+        assert_eq!(sys.write("/a/b", "long", how).unwrap(), Change::Created);
+        let before = sys.metadata("/a/b").unwrap();
+        assert_eq!(sys.write("/a/b", "x", how).unwrap(), Change::Replaced);
+        assert_eq!(sys.write("/a/b", "x", how).unwrap(), Change::Unchanged);
+        sys.append("/a/b", "y", how).unwrap();
+        let after = sys.metadata("/a/b").unwrap();
+        assert_eq!((after.ino(), after.mode() & 0o777), (before.ino(), 0o644));
+        assert_eq!(sys.read("/a/b").unwrap(), b"xy");
+        assert_eq!(fs::read_dir(top.join("a")).unwrap().count(), 1);
+        assert_eq!(sys.write("/a/b", "z", WriteOptions::secret().in_place()).unwrap(), Change::Replaced);
+        assert_eq!(sys.metadata("/a/b").unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
