@@ -14,7 +14,8 @@ exec "$@" --root "$machine/root.of.try""#;
 fn attempt(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-euc", SCRIPT, "sh"]).arg(directory);
-    let done = command.arg(binaries().join("cloud-init")).arg("try").args(words).output().unwrap();
+    let done = command.arg(binaries().join("cloud-init")).arg("try").args(words).output();
+    let done = done.expect("unshare");
     let text = [done.stdout, done.stderr].concat();
     (done.status.code(), String::from_utf8_lossy(&text).into_owned())
 }

@@ -9,7 +9,8 @@ use config::settings::{self, Settings, Sources};
 use config::{Map, Node};
 use modules::schema;
 use state::{Cached, Instance};
-use system::warning;
+use system::{Error, warning};
+use userdata::parts::expand;
 
 use crate::arguments::Explain;
 use crate::machine::{Machine, load_settings};

@@ -1,7 +1,21 @@
 //! Services with a single document: missing and invalid documents, settings and fields.
 
-use crate::common::Machine;
-use crate::server::serve;
+use serde_json::json;
+
+use crate::common::{Machine, meta, text};
+use crate::server::{network, serve};
+
+#[test]
+fn droplet_without_hostname_is_named_by_its_id() {
+    let base = serve(&[("/m", r#"{"interfaces": {"public": [{"mac": "02:00:00:00:00:01"}]}}"#)]);
+    let machine = Machine::new()
+        .firmware(&[("sys_vendor", "DigitalOcean"), ("product_serial", "4711")])
+        .config(&format!("datasource: {{DigitalOcean: {{metadata_url: '{base}/m', retries: 0}}}}"))
+        .nics(&["ens3"]);
+    let i = machine.found("DigitalOcean");
+    assert_eq!((&*i.id, i.local_hostname.as_deref()), ("4711", Some("4711")));
+    assert_eq!(meta(&i)["local-hostname"], "4711");
+}
 
 #[test]
 fn broken_documents_are_errors() {
@@ -35,8 +49,45 @@ fn invalid_settings_are_reported_with_their_position() {
     assert!(warnings.contains("strict_id: expected true, false or warn"), "{warnings}");
 }
 
+const CLOUDCIX: &str = r#"{"instance-id": "c-1", "local-hostname": "cix", "public-keys": ["ssh-rsa A"],
+    "network": {"version": 2, "ethernets": {}}}"#;
+
+fn cloudcix(document: &str) -> Machine {
+    let base = serve(&[("/v1/metadata", document), ("/v1/userdata", "dQ==")]);
+    Machine::new()
+        .network_stage()
+        .firmware(&[("product_name", "CloudCIX")])
+        .config(&format!("datasource: {{CloudCIX: {{metadata_urls: ['{base}'], retries: 0}}}}"))
+}
+
+#[test]
+fn cloudcix_document_must_be_a_map() {
+    let i = cloudcix(CLOUDCIX).found("CloudCIX");
+    assert_eq!((&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)), ("c-1", Some("cix"), "u"));
+    assert_eq!(network(&i), json!({"version": 2, "ethernets": {}}));
+    assert!(cloudcix("no map").find("CloudCIX").unwrap_err().to_string().contains("expected a map"));
+    assert_eq!(Machine::new().network_stage().find("CloudCIX").unwrap(), None);
+}
+
 const BIGSTEP: &str = r#"{"metadata": {"instance-id": "b-1", "local-hostname": "big", "public-keys": ["ssh-rsa A"]},
     "userdata_raw": "u", "vendordata_raw": "v"}"#;
+
+fn bigstep(document: &str) -> Machine {
+    let base = serve(&[("/d", document)]);
+    Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", format!("{base}/d\n"))
+}
+
+#[test]
+fn bigstep_reads_its_url_from_a_file() {
+    let machine = bigstep(BIGSTEP);
+    let i = machine.found("Bigstep");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("b-1", "u", "v"));
+    assert!(i.subplatform.starts_with("metadata (http://127.0.0.1:") && i.subplatform.ends_with("/…)"));
+    assert!(bigstep("{}").find("Bigstep").unwrap_err().to_string().contains("no metadata"));
+    assert_eq!(Machine::new().network_stage().find("Bigstep").unwrap(), None);
+    let empty = Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", "");
+    assert!(empty.find("Bigstep").is_err());
+}
 
 /// The URL of a service that the configuration or a file names may contain a token, which neither messages nor the texts of
 /// an instance that all users can read show.

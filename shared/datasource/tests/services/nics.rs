@@ -150,3 +150,23 @@ fn upcloud_configures_the_nics_that_exist() {
     assert!(machine("").find("UpCloud").unwrap_err().to_string().contains("UUID"));
     assert_eq!(Machine::new().find("UpCloud").unwrap(), None);
 }
+
+pub const NWCS: &str = r#"{"instance-id": "n-1", "hostname": "nw", "public-keys": ["ssh-rsa A"], "userdata": "u",
+    "vendordata": "v", "network": {"version": 1, "config": [{"type": "nameserver", "address": "192.0.2.53"},
+    {"type": "physical", "name": "x", "mac_address": "02:00:00:00:00:02"}]}}"#;
+
+pub fn nwcs(document: &str) -> Machine {
+    let base = serve(&[("/m", document)]);
+    Machine::new()
+        .firmware(&[("sys_vendor", "NWCS")])
+        .config(&format!("datasource: {{NWCS: {{metadata_url: '{base}/m', retries: 0}}}}"))
+        .nics(&["eth0", "eth1"])
+}
+
+#[test]
+fn nwcs_nics_get_their_local_names() {
+    let i = nwcs(NWCS).found("NWCS");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("n-1", "u", "v"));
+    assert_eq!(network(&i)["config"][1]["name"], "eth1");
+    assert_eq!(Machine::new().find("NWCS").unwrap(), None);
+}

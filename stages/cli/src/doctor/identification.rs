@@ -161,7 +161,7 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
 fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let Some(seed) =
-        ["[seed=", "[source="].iter().find_map(|key| Some(detail.split_once(key)?.1.split(']').next()?))
+        ["[seed=", "[source="].iter().find_map(|key| detail.split_once(key)?.1.split(']').next())
     else {
         return;
     };
