@@ -5,7 +5,7 @@ function __cloud_init_path --description 'Print the commands that the line has s
     set -l path cloud-init
     for word in (commandline -opc)[2..-1]
         switch "$path $word"
-            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init schema' 'cloud-init explain' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init try' 'cloud-init doctor' 'cloud-init state' 'cloud-init state check' 'cloud-init state repair' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime' 'cloud-init help'
+            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init analyze metrics' 'cloud-init schema' 'cloud-init explain' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init try' 'cloud-init doctor' 'cloud-init report' 'cloud-init state' 'cloud-init state check' 'cloud-init state repair' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime' 'cloud-init help'
                 set path "$path $word"
         end
     end
@@ -47,6 +47,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a plan -d '
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a apply -d 'Run the stages on the image given with --root.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a try -d 'Boot a throwaway container with this user-data, and show what was done and what failed.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a doctor -d 'Show on one page why a machine did not come up as expected.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a report -d 'Write one HTML page for a bug report: doctor, the picture of the boot, the origin of each key.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a state -d 'Check and repair the state of earlier boots.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a devel -d 'Tools for authors of user-data and images.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a help -d 'Print the help of a command.'
@@ -79,6 +80,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a s
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a dump -d 'Print the events as JSON.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a boot -d 'Show when the kernel, systemd and cloud-init started.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a plot -d 'Draw the last boot as SVG: stages, steps, commands, requests and waits.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a metrics -d 'Print the times, requests, errors and result of the last boot as Prometheus metrics.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze blame"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze blame"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze blame"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
@@ -95,6 +97,9 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze boot"'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze metrics"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze metrics"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze metrics"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s c -l config-file -r -F -d 'Configuration file to validate, as FILE.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s t -l schema-type -r -a 'cloud-config network-config' -d 'Type of the file.'
@@ -142,8 +147,11 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init try"' -l keep 
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init try"' -F
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l format -r -a 'text json' -d 'Output format.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l network -d 'Also ask the name servers.'
-complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l no-plan -d 'Do not plan the next boot, which may query a metadata service.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l network -d 'Also ask the name servers, and the metadata service for the plan of the next boot.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l no-plan -d 'Do not plan the next boot.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l switch -d 'Show what would change if Firstlight replaced Python\'s cloud-init here.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init report"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init report"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -a check -d 'Report damaged, incomplete and unreadable state, and state of another instance.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -a repair -d 'Apply safe repairs.'
