@@ -204,7 +204,12 @@ fn in_root(root: &Path, script: &str) -> String {
     let mut command = Command::new("unshare");
     command.args(["--mount", "chroot"]).arg(root).args(["/bin/sh", "-c"]);
     let all = format!("exec 2>&1; mount -t proc proc /proc; mount -t tmpfs tmpfs /run; {script}\necho $?");
-    let output = command.arg(all).env("DEBIAN_FRONTEND", "noninteractive").output().expect("unshare");
+    let output = command
+        .arg(all)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .env("PYTHONHASHSEED", "0")
+        .output()
+        .expect("unshare");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
