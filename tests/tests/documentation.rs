@@ -497,14 +497,15 @@ fn mdbook_builds_the_book() {
     assert!(done.is_ok_and(|status| status.success()));
     machine.put(&sources, "/book/src");
     let list = "cd /book && mdbook build src 2>&1 && ls book book/docs book/docs/reference book/packaging/man && \
-         grep -oE 'id=\"timeouts.script\"|edit/main/docs/reference/cloud-config.md' book/docs/reference/cloud-config.html";
+         grep -oE 'id=\"timeouts.script\"|edit/main/(./)?docs/reference/cloud-config.md' book/docs/reference/cloud-config.html";
     let output = machine.run(&["sh", "-c", list]);
     let anchor = "id=\"timeouts.script\"";
     let edit = "edit/main/docs/reference/cloud-config.md";
     for part in
         ["README.html", "DIFFERENCES.html", "try.js", "cloud-config.html", "firstlight.7.html", anchor, edit]
     {
-        assert!(output.lines().any(|line| line == part), "{part}: {output}");
+        // Some releases of mdbook write `./` before the path.
+        assert!(output.lines().any(|line| line.replace("/./", "/") == part), "{part}: {output}");
     }
     assert!(!output.contains("WARN") && !output.contains("ERROR"), "{output}");
 }

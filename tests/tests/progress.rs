@@ -265,8 +265,8 @@ fn long_work_shows_itself_and_the_boot_is_drawn() {
     assert_eq!(code, 0);
     let text = std::fs::read_to_string(&svg).expect("the picture");
     for wanted in [
-        ">search NoCloud<",
-        ">consume user-data<",
+        "check-cache, search NoCloud",
+        "consume user-data, ",
         ">wait for the next try<",
         ">http://127.0.0.1:9/",
         ">write_files<",

@@ -123,7 +123,14 @@ fn reload_rules(sys: &System) -> Result<()> {
         debug!(sys, "udevadm not found; udev reads the rule when it starts");
         return Ok(());
     }
-    sys.run(&Command::new(["udevadm", "control", "--reload-rules"])).map(drop)
+    let reloaded = sys.run(&Command::new(["udevadm", "control", "--reload-rules"]));
+    match reloaded {
+        Err(e) if !sys.exists("/run/udev/control") => {
+            debug!(sys, "{e}; udev does not run, and reads the rule when it starts");
+            Ok(())
+        }
+        reloaded => reloaded.map(drop),
+    }
 }
 
 fn rule_text(libexec: &str, udev_match: &str) -> String {

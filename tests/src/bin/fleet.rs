@@ -149,7 +149,7 @@ impl Machine {
         now: f64,
         random: &mut Random,
     ) -> Option<f64> {
-        let doubled = |n: u32| f64::from(1 << n.saturating_sub(1).min(3));
+        let doubled = |times: u32| f64::from(1 << times.min(3));
         let busy_for = now - f64::from(self.busy_since);
         let (is_busy, asked) = match (program, refused) {
             (Program::Ours, Answer::Refused(_, asked)) => (true, asked.unwrap_or(1.0)),
@@ -159,14 +159,17 @@ impl Machine {
         if is_busy && !(is_first && program == Program::Upstream) {
             self.busy += 1;
             return match program {
-                Program::Ours => (busy_for < MAX_WAIT).then(|| asked + random.next() * doubled(self.busy)),
+                Program::Ours => {
+                    (busy_for < MAX_WAIT).then(|| asked + random.next() * doubled(self.busy - 1))
+                }
                 Program::Upstream => Some(asked),
             };
         }
         self.failures += 1;
         let has_retry = is_first || self.failures <= RETRIES;
         has_retry.then(|| match program {
-            Program::Ours => doubled(self.failures) * (0.5 + random.next()),
+            Program::Ours if is_first => doubled(self.failures.saturating_sub(5)) * (0.5 + random.next()),
+            Program::Ours => 0.5 + random.next(),
             Program::Upstream if is_first => f64::from(self.failures / 5 + 1),
             _ => 1.0,
         })

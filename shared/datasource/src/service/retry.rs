@@ -163,11 +163,12 @@ impl RetryPolicy {
         ((self.timeout + self.retry_delay) * (self.retries + 1).min(MAX_ATTEMPTS)).min(self.max_wait)
     }
 
-    /// Repeats a request every second until the caller's deadline.
+    /// Repeats a request until the caller's deadline: every second at first, less often later.
     pub fn until_available(&self, request: Request) -> Request {
         self.prepare(request.of_metadata_service())
             // Wait: a datasource | the next attempt, where the service is requested until it responds | -
             .retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
+            .growing_pauses()
     }
 
     /// Makes a request once; transient failures are retried for a few seconds.

@@ -14,8 +14,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 // No wait: kept of a longer limit.
 const LAST_TRY_TIME: Duration = Duration::from_secs(1);
 /// The longest pause to which a shorter one grows.
-// Wait: downloads | the next attempt: a pause doubles after each failure, at most to this time, and is varied by half | -
+// Wait: a datasource | the next attempt, at most, where the service is requested until it responds: pauses double after five failures | -
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
+/// The tries after which pauses grow. A service that starts with the machine responds within seconds.
+const STEADY_TRIES: u32 = 5;
 
 /// A request: the URL, and limits for time, retries and size.
 ///
@@ -39,6 +41,7 @@ pub struct Request {
     pub retries: u32,
     /// The pause before the first retry ([`Request::backoff`]).
     pub pause: Duration,
+    has_growing_pauses: bool,
     pub(super) limit: usize,
     /// Whether the resource may be missing ([`Request::optional`]).
     pub optional: bool,
@@ -89,6 +92,7 @@ impl Request {
             unix_socket: None,
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
+            has_growing_pauses: false,
             busy_timeout: None,
             needs_route: false,
             visible_paths: Paths::WellKnown,
@@ -175,10 +179,17 @@ impl Request {
         Request { busy_timeout: Some(timeout), ..self }
     }
 
-    /// Returns the pause before the next try: the usual one, doubled after each failure but the first, at most to eight seconds,
-    /// and varied by half, so that machines that began at once spread out. A last try is made before the deadline.
+    /// Lets pauses grow: for a service that is requested until it responds.
+    pub fn growing_pauses(self) -> Request {
+        Request { has_growing_pauses: true, ..self }
+    }
+
+    /// Returns the pause before the next try, varied by half, so that machines that began at once spread out. If pauses grow
+    /// ([`Request::growing_pauses`]), that is doubled after each failure but the first five, at most to eight seconds. A last try is
+    /// made before the deadline.
     pub fn backoff(&self, failures: u32, random: u64) -> Duration {
-        let pause = self.doubled(failures).min(self.pause.max(MAX_BACKOFF));
+        let doublings = if self.has_growing_pauses { failures.saturating_sub(STEADY_TRIES) } else { 0 };
+        let pause = self.doubled(doublings).min(self.pause.max(MAX_BACKOFF));
         let left = self.time_left().filter(|left| !left.is_zero()).unwrap_or(Duration::MAX);
         varied(pause, random).min(left)
     }
@@ -198,13 +209,13 @@ impl Request {
             None => Duration::ZERO,
         };
         let left = self.time_left().map_or(left, |time| time.min(left));
-        let pause = requested.min(MAX_PAUSE) + part_of(self.doubled(busy).min(MAX_BACKOFF), random);
+        let more = self.doubled(busy.saturating_sub(1)).min(MAX_BACKOFF);
+        let pause = requested.min(MAX_PAUSE) + part_of(more, random);
         (!left.is_zero()).then(|| pause.min(left))
     }
 
-    /// Returns the pause, doubled after each failure but the first.
-    fn doubled(&self, failures: u32) -> Duration {
-        self.pause.saturating_mul(1 << failures.saturating_sub(1).min(8))
+    fn doubled(&self, times: u32) -> Duration {
+        self.pause.saturating_mul(1 << times.min(8))
     }
 
     /// Returns the time until a last try has to begin, if there is a deadline.
@@ -264,9 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_and_vary() {
+    fn pauses_vary_and_double_if_they_grow() {
         let request = |pause| Request::get("http://h/").retries(9, Duration::from_secs(pause));
         let mean = u64::MAX / 2 + 1;
+        assert_eq!(request(1).backoff(99, mean), Duration::from_secs(1));
+        let request = |pause| request(pause).growing_pauses();
         for (pause, random, expected) in [
             (1, 0, [500, 1000, 2000, 4000, 4000]),
             (1, mean, [1000, 2000, 4000, 8000, 8000]),
@@ -274,7 +287,8 @@ mod tests {
             // A longer configured pause does not grow.
             (30, mean, [30_000, 30_000, 30_000, 30_000, 30_000]),
         ] {
-            let pauses: Vec<Duration> = (1..6).map(|n| request(pause).backoff(n, random)).collect();
+            assert_eq!(request(pause).backoff(1, random), request(pause).backoff(5, random));
+            let pauses: Vec<Duration> = (5..10).map(|n| request(pause).backoff(n, random)).collect();
             assert_eq!(pauses, seconds(&expected), "{pause} {random}");
         }
         assert!(request(1).backoff(u32::MAX, u64::MAX) <= Duration::from_secs(12));

@@ -192,7 +192,7 @@ fn draw_row(out: &mut String, scale: &Scale, row: &Row, y: usize, end: i64, head
         escape(&shorten(&row.label, MAX_LABEL - 2 * row.depth.min(6)), MAX_LABEL)
     );
     *out += &format!(
-        "<text class=\"dim time\" x=\"100%\" dx=\"-8\" y=\"{}\" text-anchor=\"end\">{took}</text></g>\n",
+        "<text class=\"dim time\" x=\"100%\" dx=\"-20\" y=\"{}\" text-anchor=\"end\">{took}</text></g>\n",
         y + 14
     );
 }
