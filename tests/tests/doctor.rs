@@ -361,7 +361,7 @@ fn the_report_shows_findings_with_their_lines_and_no_secret() {
     }
     let (code, text) =
         follow(&sandbox, "cloud-init report --outfile $ROOT/tmp/r.html && stat -c %a $ROOT/tmp/r.html");
-    assert!(code == Some(0) && text.ends_with("600\n"), "{text}");
+    assert!(code == Some(0) && text.lines().any(|line| line == "600"), "{text}");
 }
 
 /// Settings that hide what the user wrote: commands that no module runs, a network configuration that another setting disables.
