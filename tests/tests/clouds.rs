@@ -85,6 +85,21 @@ fn nocloud_ip_matches_upstream_but_for_its_network() {
     }
 }
 
+/// Upstream leaves the file of the local stage's fallback for the NIC that the network stage renames.
+#[test]
+fn cloudcix_matches_upstream_but_for_the_fallback() {
+    let cloud = Cloud::new("cloudcix").reached(Case::read("cloudcix").reach());
+    cloud.compare_with_upstream_except(&["networkd"]);
+    if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
+        let [fallback, network] =
+            ["c0", "eth0"].map(|nic| format!("/etc/systemd/network/10-cloud-init-{nic}.network"));
+        assert_eq!(
+            (cloud.file(&fallback).as_str(), cloud.recorded("networkd").contains(&cloud.file(&network))),
+            ("", true)
+        );
+    }
+}
+
 /// The path of the URL may contain a token: upstream's instance data shows it to all users.
 #[test]
 fn bigstep_matches_upstream_but_for_its_url() {

@@ -87,7 +87,8 @@ fn reporting_and_log_settings_of_user_data_are_explained() {
     let sandbox = Sandbox::with_user_data("explained", user_data);
     sandbox.boot();
     let log = sandbox.log();
-    let types = "reporting.a.type: expected 'log', 'print', 'webhook' or 'hyperv', found another string";
+    let types =
+        "reporting.a.type: expected 'log', 'print', 'webhook', 'otlp' or 'hyperv', found another string";
     for part in [types, "def_log_file_mode: not a key of cloud-config; it belongs in /etc/cloud"] {
         assert!(log.contains(part), "{part}: {log}");
     }

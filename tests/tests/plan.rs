@@ -236,7 +236,10 @@ fn debug_shows_requests_and_instance_data() {
             && text.contains(&format!(" ms  http://127.0.0.1:{port}/meta-data: 200")),
         "{text}"
     );
-    assert!(text.contains("\ninstance data\n") && text.contains("\"instance_id\": \"i-served\""), "{text}");
+    assert!(
+        text.contains("\ninstance data\n") && text.contains("\"instance_id\": \"i-demo-0001\""),
+        "{text}"
+    );
     assert!(!text.contains("hunter2"), "{text}");
 }
 

@@ -182,6 +182,7 @@ const OUR_KEYS: &[(&str, &str)] = &[
     ("tpm2_measure_pcr", "Firstlight's own"),
     ("error_on_user_data_failure", "Firstlight's own"),
     ("growpart.lvm", "Firstlight's own"),
+    ("reporting.*.headers", "of Firstlight's handler otlp"),
     ("users.*", "upstream accepts any map as the map form of users"),
     ("chef.delete_validation_post_exec", "upstream's module reads it, but its schema rejects it"),
     ("chef.exec_arguments", "likewise"),

@@ -160,6 +160,7 @@ fn link_meaning(link: &Link) -> LinkMeaning {
         sense.servers.extend(subnet.dns.servers.iter().cloned());
         sense.search.extend(subnet.dns.search.iter().cloned());
     }
+    sense.search.dedup();
     for (key, value) in link.params.iter().filter(|_| matches!(link.kind, LinkKind::Bond | LinkKind::Bridge))
     {
         let key = key.scalar_text().unwrap().replace('_', "-");
@@ -225,8 +226,11 @@ fn device(random: &mut Random, text: &mut String) {
     if random.one_in_three() {
         *text += &format!("    mtu: {}\n", 1280 + random.roll(8000));
     }
-    *text += &format!("    addresses: ['{}/{}', '{}/64']\n", v4(random), 8 + random.roll(25), v6(random));
-    if random.one_in_three() {
+    // A gateway is in the subnet: another one would be written as an on-link route.
+    let has_gateways = random.one_in_three();
+    let (four, six) = if has_gateways { (8, 32) } else { (8 + random.roll(25), 64) };
+    *text += &format!("    addresses: ['{}/{four}', '{}/{six}']\n", v4(random), v6(random));
+    if has_gateways {
         *text += &format!("    gateway4: {}\n    gateway6: '{}'\n", v4(random), v6(random));
     }
     if random.one_in_three() {

@@ -167,7 +167,7 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     }
     if request.is_new_instance {
         for path in manifest.take_stale(sys, &all) {
-            info!(sys, "{path}: removed, because it is of the previous instance");
+            info!(sys, "{path}: removed, because the network of the new instance does not have it");
             applied.record_problem(sys, sys.remove(&path));
         }
     }

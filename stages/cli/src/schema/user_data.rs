@@ -205,7 +205,12 @@ impl<'a> Checker<'a> {
         if parsed.root.as_map().is_none() {
             self.result.is_other_type = name == self.name;
             let (at, message) = (parsed.root.at, "expected a map of keys".to_string());
-            self.result.add(Finding { kind: FindingKind::Invalid, at, key: String::new(), message });
+            let finding = Finding { kind: FindingKind::Invalid, at, key: String::new(), message };
+            // A part of an archive without a header counts as cloud-config, and may never have been one.
+            match name == self.name || part.payload.starts_with(b"#cloud-config") {
+                true => self.result.add(finding),
+                false => self.result.warnings.push(finding),
+            }
             return;
         }
         let found = schema::check_cloud_config(&parsed.root, &modules::where_key_belongs);
