@@ -188,7 +188,16 @@ impl<'a> Checker<'a> {
             "" => format!("Unrecognized user-data header in {name}{expected}"),
             hint => format!("Unrecognized user-data header in {name}: {hint}"),
         };
-        self.result.add(format_error(name, line, 1, message));
+        self.add_for_part(name, format_error(name, line, 1, message), false);
+    }
+
+    /// Adds an error of the data as a whole, or of a part that is certainly wrong: a part may be for a handler that is not known
+    /// here.
+    fn add_for_part(&mut self, name: &str, finding: Finding, is_certain: bool) {
+        match is_certain || name == self.name {
+            true => self.result.add(finding),
+            false => self.result.warnings.push(finding),
+        }
     }
 
     fn config(&mut self, name: &str, part: &Part<'_>) {
@@ -204,13 +213,14 @@ impl<'a> Checker<'a> {
         };
         if parsed.root.as_map().is_none() {
             self.result.is_other_type = name == self.name;
-            let (at, message) = (parsed.root.at, "expected a map of keys".to_string());
-            let finding = Finding { kind: FindingKind::Invalid, at, key: String::new(), message };
             // A part of an archive without a header counts as cloud-config, and may never have been one.
-            match name == self.name || part.payload.starts_with(b"#cloud-config") {
-                true => self.result.add(finding),
-                false => self.result.warnings.push(finding),
-            }
+            let is_meant = part.payload.starts_with(b"#cloud-config") && !parsed.root.is_null();
+            let message = "expected a map of keys".to_string();
+            let finding = match parsed.root.at.line {
+                0 => format_error(name, 1, 1, message),
+                _ => Finding { kind: FindingKind::Invalid, at: parsed.root.at, key: String::new(), message },
+            };
+            self.add_for_part(name, finding, is_meant);
             return;
         }
         let found = schema::check_cloud_config(&parsed.root, &modules::where_key_belongs);
