@@ -92,13 +92,16 @@ use runner::context::{last_failure, or_debug, or_warn};
 use schema::Section;
 use state::Frequency;
 
-/// Lists the modules, each a file of this crate (or a module in one) with the constant `MODULE` and the struct `Keys`. The two tables are
+/// Lists the modules, each a file of this crate (or a module in one) with the constant `MODULE` and the struct `Keys`. The tables are
 /// separate, so that a program that only checks and documents contains no modules, and one that only runs modules contains no
 /// documentation. The variants behind `if` are for cloud.cfg only, which `tests/register` writes.
 macro_rules! modules {
     ($($list:ident: [$($($part:ident)::+ $(if $variants:literal)?),* $(,)?]),* $(,)?) => {
         /// The modules, as the runner needs them.
         pub const MODULES: &[&Module] = &[$($(&$($part)::+::MODULE,)*)*];
+        /// The modules without their code, for programs that only look them up.
+        const ROWS: &[&Module] =
+            &[$($(&Module { run: |_| Ok(()), start_ahead: None, ..$($part)::+::MODULE },)*)*];
         /// The modules, as checks, schema and documentation need them.
         pub(crate) const DOCS: &[Section] = &[
             $($(Section::of::<$($part)::+::Keys>(
@@ -184,8 +187,17 @@ modules! {
 /// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`,
 /// `ssh.py`.
 pub fn find_module(name: &str) -> Option<&'static Module> {
+    find(MODULES, name)
+}
+
+/// Returns the row of a module without its code, by a name as for [`find_module`].
+pub fn find_row(name: &str) -> Option<&'static Module> {
+    find(ROWS, name)
+}
+
+fn find(modules: &'static [&'static Module], name: &str) -> Option<&'static Module> {
     let name = plain_name(name);
-    MODULES.iter().find(|m| m.name == name || m.deprecated_name(&name).is_some()).copied()
+    modules.iter().find(|m| m.name == name || m.deprecated_name(&name).is_some()).copied()
 }
 
 /// Returns a name in the spelling of the table.

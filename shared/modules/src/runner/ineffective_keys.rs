@@ -9,7 +9,7 @@ use system::info;
 
 use crate::runner::module_list::parse_module_list;
 use crate::runner::run::unverified_modules;
-use crate::{Context, MODULES, Module, find_module};
+use crate::{Context, Module, ROWS, find_row};
 
 const LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
 
@@ -36,7 +36,7 @@ pub fn report_ineffective_keys(context: &Context<'_>) {
 /// Returns each key of a module that does not run on this distribution, or whose script no module runs.
 pub fn ineffective_keys(config: &Node, distro: &Distro) -> Vec<Finding> {
     let entries = LISTS.iter().flat_map(|list| parse_module_list(config.get(list)).0);
-    let listed: BTreeSet<&str> = sort::collect(entries.filter_map(|e| find_module(&e.name)).map(|m| m.name));
+    let listed: BTreeSet<&str> = sort::collect(entries.filter_map(|e| find_row(&e.name)).map(|m| m.name));
     let unverified = unverified_modules(config);
     let is_supported = |module: &Module| {
         module.distros.contains(distro) || unverified.iter().any(|name| name == module.name)
@@ -46,10 +46,10 @@ pub fn ineffective_keys(config: &Node, distro: &Distro) -> Vec<Finding> {
         listed.contains(module.name) && runner.is_none_or(|runner| listed.contains(runner))
     };
     let runs = |module: &Module| is_listed(module) && is_supported(module);
-    let known = MODULES.iter().filter(|m| runs(m)).flat_map(|m| m.key_names()).chain(READ_BY_STAGES);
+    let known = ROWS.iter().filter(|m| runs(m)).flat_map(|m| m.key_names()).chain(READ_BY_STAGES);
     let mut done: BTreeSet<&str> = sort::collect(known);
     let mut findings = Vec::new();
-    let mut others: Vec<&Module> = MODULES.iter().copied().filter(|m| !runs(m)).collect();
+    let mut others: Vec<&Module> = ROWS.iter().copied().filter(|m| !runs(m)).collect();
     sort::sort_by_key(&mut others, |module| module.name);
     for module in others {
         for name in module.key_names() {

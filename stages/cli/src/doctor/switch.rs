@@ -67,7 +67,7 @@ fn work(machine: &Machine, settings: &Settings, id: &str, page: &mut Page) {
     let (mut done, mut due) = (Vec::new(), Vec::new());
     for list in LISTS {
         for entry in modules::parse_module_list(settings.merged.get(list)).0 {
-            let Some(module) = modules::find_module(&entry.name) else { continue };
+            let Some(module) = modules::find_row(&entry.name) else { continue };
             let keys = module.activating_keys();
             let frequency = entry.frequency.unwrap_or(module.frequency);
             let is_wanted = keys.is_empty() || keys.iter().any(|key| settings.merged.get(key).is_some());
@@ -143,7 +143,7 @@ fn modules(sys: &System, settings: &Settings, python: &[String], findings: &mut 
     for list in LISTS {
         let entries = settings.merged.get(list);
         for entry in modules::parse_module_list(entries).0 {
-            if modules::find_module(&entry.name).is_none() {
+            if modules::find_row(&entry.name).is_none() {
                 let place = entries.map(|entries| entries.at.to_string()).unwrap_or_default();
                 let problem =
                     format!("{list}: {} is not a module of cloud-init 26.2", config::shown_name(&entry.name));
@@ -154,7 +154,7 @@ fn modules(sys: &System, settings: &Settings, python: &[String], findings: &mut 
     for top in python {
         let names = |kind: &str| sys.list(format!("{top}/cloudinit/{kind}")).unwrap_or_default();
         for name in names("config").iter().filter_map(|name| name.strip_prefix("cc_")?.strip_suffix(".py")) {
-            if modules::find_module(name).is_none() {
+            if modules::find_row(name).is_none() {
                 findings.warning(
                     format!("{top}/cloudinit/config/cc_{name}.py"),
                     "a module in Python",
