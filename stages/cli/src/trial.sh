@@ -16,22 +16,7 @@ fi
 mkdir "$layers/upper" "$layers/work" "$top/merged" "$top/facts"
 mount -t overlay overlay -o "lowerdir=$root,upperdir=$layers/upper,workdir=$layers/work" "$top/merged"
 
-# A machine without earlier boots, whose only datasource is the seed.
-cd "$top/merged"
-for name in instance instances data sem seed; do
-    rm -rf "var/lib/cloud/$name"
-done
-rm -rf run/cloud-init var/log/cloud-init.log var/log/cloud-init-output.log etc/cloud/cloud-init.disabled
-mkdir -p var/lib/cloud/seed etc/cloud/cloud.cfg.d etc/systemd/system/multi-user.target.wants
-cp -r "$work/seed" var/lib/cloud/seed/nocloud
-echo 'datasource_list: [NoCloud, None]' >etc/cloud/cloud.cfg.d/zz-try.cfg
 unit=etc/systemd/system/cloud-init-try.service
-cat >"$unit" <<'END'
-[Service]
-ExecStart=/bin/sh /run/try/collect
-StandardOutput=null
-END
-ln -s "/$unit" etc/systemd/system/multi-user.target.wants/
 cat >"$top/facts/collect" <<END
 cd /run/try
 timeout $limit cloud-init status --wait >/dev/null 2>&1
@@ -77,8 +62,23 @@ else
     note "network: none, because dnsmasq or iproute2 is not installed"
 fi
 
-systemd-nspawn --quiet --boot --register=no --keep-unit --console=pipe --timezone=off --resolv-conf=off --machine=cloud-init-try \
-    "$network" --bind="$top/facts:/run/try" -D "$top/merged" systemd.unit=multi-user.target </dev/null >"$top/console" 2>&1 &
+# A machine without earlier boots, whose only datasource is the seed. In a container, where links of the root lead nowhere else.
+container="--quiet --register=no --keep-unit --timezone=off --resolv-conf=off --machine=cloud-init-try"
+# shellcheck disable=SC2086 # several options
+systemd-nspawn $container --pipe --private-network --bind-ro="$work/seed:/run/seed" -D "$top/merged" /bin/sh -eu <<END
+for name in instance instances data sem seed; do
+    rm -rf /var/lib/cloud/\$name
+done
+rm -rf /var/log/cloud-init.log /var/log/cloud-init-output.log /etc/cloud/cloud-init.disabled
+mkdir -p /var/lib/cloud/seed /etc/cloud/cloud.cfg.d /etc/systemd/system/multi-user.target.wants
+cp -r /run/seed /var/lib/cloud/seed/nocloud
+echo 'datasource_list: [NoCloud, None]' >/etc/cloud/cloud.cfg.d/zz-try.cfg
+printf '%s\n' '[Service]' 'ExecStart=/bin/sh /run/try/collect' StandardOutput=null >/$unit
+ln -s /$unit /etc/systemd/system/multi-user.target.wants/
+END
+
+# shellcheck disable=SC2086 # several options
+systemd-nspawn $container --boot --console=pipe "$network" --bind="$top/facts:/run/try" -D "$top/merged" systemd.unit=multi-user.target </dev/null >"$top/console" 2>&1 &
 nspawn=$!
 seconds=0
 while [ ! -e "$top/facts/complete" ] && kill -0 "$nspawn" 2>/dev/null && [ "$seconds" -lt "$limit" ]; do
@@ -97,14 +97,17 @@ for _ in $(seq 30); do
 done
 
 cd "$layers/upper"
-rm -f "$unit" etc/systemd/system/multi-user.target.wants/cloud-init-try.service etc/cloud/cloud.cfg.d/zz-try.cfg
+find . \( -name cloud-init-try.service -o -name zz-try.cfg \) -delete
 note "FILES that the boot wrote, without those below /run, /tmp and /var"
 find . \( -path ./var -o -path ./run -o -path ./tmp \) -prune -o -type f -print | sed 's|^\./|  /|' | sort >>"$work/report"
-if [ -e "$top/facts/complete" ]; then
+# What the container left instead of files is not read.
+find "$top/facts" -mindepth 1 ! -type f -delete
+if [ -e "$top/facts/complete" ] && [ -e "$top/facts/status" ] && [ -e "$top/facts/doctor" ]; then
     note "STATUS"
     sed 's/^/  /' "$top/facts/status" >>"$work/report"
     cat "$top/facts/doctor" >>"$work/report"
-    exit "$(cat "$top/facts/code")"
+    code=$(head -c 3 "$top/facts/code" | tr -dc 0-9)
+    exit "${code:-1}"
 fi
 note "The boot did not complete. The end of the container's console:"
 tail -n 20 "$top/console" | sed 's/^/  /' >>"$work/report"
