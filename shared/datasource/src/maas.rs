@@ -148,12 +148,11 @@ impl Service<'_> {
             };
             // As many requests as upstream makes.
             let pause = Duration::from_secs(1 + attempt / 5);
-            if why.is_permanent() || deadline.remaining() <= pause {
+            debug!(sys, "MAAS: {why}");
+            let _wait = sys.begin_wait("the next try");
+            if why.is_permanent() || !sys.clock().sleep_before(deadline, pause) {
                 return Err(why);
             }
-            debug!(sys, "MAAS: {why}; retrying");
-            let _wait = sys.begin_wait("the next try");
-            sys.clock().sleep_about(pause);
         }
         Err(Error::new("deadline exceeded before the first attempt"))
     }

@@ -4,6 +4,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::calendar::{self, MONTHS};
 
+/// The least time that a repeated request has until its deadline.
+const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
+
 /// The machine's clocks.
 #[derive(Debug, Clone)]
 pub struct Clock {
@@ -43,6 +46,18 @@ impl Clock {
     pub fn sleep_about(&self, time: Duration) {
         self.sleep(varied(time, crate::random_number()));
     }
+
+    /// Sleeps as [`Clock::sleep_about`] does if another request can be made before `deadline`; returns whether it can. One that
+    /// begins too late fails for the deadline only, and would hide why the others failed.
+    #[must_use]
+    pub fn sleep_before(&self, deadline: Deadline, time: Duration) -> bool {
+        let pause = varied(time, crate::random_number());
+        let is_in_time = deadline.leaves_request_after(pause);
+        if is_in_time {
+            self.sleep(pause);
+        }
+        is_in_time
+    }
 }
 
 /// Returns the time, varied by half, as a random number selects.
@@ -69,6 +84,11 @@ impl Deadline {
     /// Returns the time until the deadline; zero if it is past.
     pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Returns whether a request that begins after `pause` has a chance to succeed.
+    pub(crate) fn leaves_request_after(&self, pause: Duration) -> bool {
+        self.remaining() > pause + SHORTEST_REQUEST
     }
 
     /// Returns the deadline moved by `time`.

@@ -62,7 +62,7 @@ else
     note "network: none, because dnsmasq or iproute2 is not installed"
 fi
 
-# A machine without earlier boots, whose only datasource is the seed. In a container, where links of the root lead nowhere else.
+# A machine without earlier boots, whose only datasource is the seed. In a container, where links of the root stay within it.
 container="--quiet --register=no --keep-unit --timezone=off --resolv-conf=off --machine=cloud-init-try"
 # shellcheck disable=SC2086 # several options
 systemd-nspawn $container --pipe --private-network --bind-ro="$work/seed:/run/seed" -D "$top/merged" /bin/sh -eu <<END

@@ -154,10 +154,9 @@ pub fn await_reprovision_data(
         if attempt.is_power_of_two() {
             debug!(sys, "Azure: no reprovisiondata yet ({waiting_for}); attempt {attempt}");
         }
-        if deadline.is_expired() {
+        if !sys.clock().sleep_before(deadline, RETRY_DELAY) {
             return Err(system::Error::new("Azure: timed out waiting for reprovisiondata"));
         }
-        sys.clock().sleep_about(RETRY_DELAY);
     }
 }
 
@@ -220,7 +219,7 @@ pub fn retry_until(
         if attempt >= attempts
             || is_unreachable
             || failure.is_permanent()
-            || deadline.remaining() <= RETRY_DELAY
+            || !sys.clock().sleep_before(deadline, RETRY_DELAY)
         {
             return Err(failure);
         }
@@ -228,7 +227,6 @@ pub fn retry_until(
             1 => info!(sys, "Azure: {failure}; retrying"),
             _ => debug!(sys, "Azure: {failure}; retrying (attempt {attempt} failed)"),
         }
-        sys.clock().sleep_about(RETRY_DELAY);
     }
 }
 

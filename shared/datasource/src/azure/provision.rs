@@ -286,13 +286,17 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         loop {
             pps::tick(sys);
             let nics = self.ctx.machine.nics().candidates;
-            match self.over_network(&nics, &mut |this, way| this.reprovision(way, deadline).map(Some)) {
+            let reprovision =
+                self.over_network(&nics, &mut |this, way| this.reprovision(way, deadline).map(Some));
+            let failure = match reprovision {
                 Ok(Some(instance)) => return instance,
-                Ok(None) => {}
-                Err(e) if deadline.is_expired() => return Err(e),
-                Err(e) => debug!(sys, "Azure: {e}; setting up the network again"),
+                Ok(None) => Error::new("no NIC has a network"),
+                Err(e) => e,
+            };
+            debug!(sys, "Azure: {failure}; setting up the network again");
+            if !sys.clock().sleep_before(deadline, POOL_RETRY_DELAY) {
+                return Err(failure);
             }
-            sys.clock().sleep_about(POOL_RETRY_DELAY);
         }
     }
 

@@ -60,11 +60,8 @@ impl PrivilegedPorts {
             };
             warning!(session.sys, "{}: from port {port}: {failure}", session.name);
             last = failure;
-            if self.deadline.remaining() <= RETRY_DELAY {
+            if attempt == ports || !session.sys.clock().sleep_before(self.deadline, RETRY_DELAY) {
                 break;
-            }
-            if attempt < ports {
-                session.sys.clock().sleep_about(RETRY_DELAY);
             }
         }
         Err(last)

@@ -113,8 +113,9 @@ impl System {
                 let failures = tried - busy;
                 (failures <= request.retries).then(|| request.backoff(failures, random_number()))
             };
-            let in_time =
-                |pause: &Duration| request.deadline.is_none_or(|deadline| deadline.remaining() > *pause);
+            let in_time = |pause: &Duration| {
+                request.deadline.is_none_or(|deadline| deadline.leaves_request_after(*pause))
+            };
             let Some(pause) = pause.filter(in_time) else {
                 debug!(self, "fetching {shown}: {error} after {took:.3} s; no try is left");
                 return failed(error);
