@@ -444,7 +444,7 @@ impl Distro {
             run(sys, to_strings(&["addgroup", name]))?;
         }
         sys.simulate_group(name);
-        let present: BTreeSet<String> = existing.into_iter().flat_map(|group| group.members).collect();
+        let present: BTreeSet<String> = sort::collect(existing.into_iter().flat_map(|group| group.members));
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: user {member} does not exist; not added");

@@ -77,7 +77,7 @@ impl FromNode for Client {
                 reader.nested(required, |r| r.report_type_error(node, "a value; it is required"));
             }
         }
-        Some(Hidden(settings.into_iter().flatten().collect()))
+        Some(Hidden(sort::collect(settings.into_iter().flatten())))
     }
 }
 

@@ -178,7 +178,7 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
         swapped = swapon.map(drop).inspect_err(|e| warning!(sys, "mounts: {e}"));
     }
     let have = sys.mounts()?;
-    let have: BTreeSet<&str> = have.iter().map(|mount| mount.mount_point.as_str()).collect();
+    let have: BTreeSet<&str> = sort::collect(have.iter().map(|mount| mount.mount_point.as_str()));
     let mut points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
     if !changed && points.all(|p| have.contains(if p.len() > 1 { p.trim_end_matches('/') } else { p })) {
         debug!(sys, "all filesystems are already mounted");

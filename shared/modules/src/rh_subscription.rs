@@ -150,7 +150,7 @@ fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {
     let list = |kind: &str| manager(context, &["list", kind, "--pool-only"]);
     let (available, consumed) = (list("--available")?, list("--consumed")?);
     let [available, consumed] =
-        [&available, &consumed].map(|text| text.lines().map(str::trim).collect::<BTreeSet<_>>());
+        [&available, &consumed].map(|text| sort::collect::<BTreeSet<_>, _>(text.lines().map(str::trim)));
     let mut options = Vec::new();
     for Line(pool) in wanted {
         if available.contains(&**pool) && !consumed.contains(&**pool) {
@@ -170,7 +170,7 @@ fn update_repositories(context: &Context<'_>, enable: &[Line], disable: &[Line])
     let list = |kind: &str| -> Result<BTreeSet<String>> {
         let text = manager(context, &["repos", kind])?;
         let id = |line: &str| line.split_once("Repo ID:").map(|(_, id)| id.trim().to_string());
-        Ok(text.lines().filter_map(id).collect())
+        Ok(sort::collect(text.lines().filter_map(id)))
     };
     let (active, inactive) = (list("--list-enabled")?, list("--list-disabled")?);
     let mut arguments = vec!["repos".to_string()];

@@ -214,7 +214,7 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     for user in &random {
         plan.plain.push((user.clone(), random_password(sys)?));
     }
-    let random: BTreeSet<String> = random.into_iter().collect();
+    let random: BTreeSet<String> = sort::collect(random);
     for (passwords, hashed) in [(&mut plan.plain, false), (&mut plan.hashed, true)] {
         errors.extend(set_in_bulk(context, passwords, hashed));
     }

@@ -39,7 +39,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut creator = UserCreator {
         context,
         default: accounts.default_user().map(|u| u.name.as_str()),
-        existing: context.sys.users().into_iter().map(|u| u.name).collect(),
+        existing: sort::collect(context.sys.users().into_iter().map(|u| u.name)),
         interrupted: BTreeSet::new(),
         is_ubuntu_core: distro::is_ubuntu_core(context.sys),
         to_lock: Vec::new(),
@@ -211,7 +211,7 @@ impl<'a> UserCreator<'a> {
     fn record_new(&mut self, users: &[User]) -> Result<()> {
         let Context { sys, layout, is_repeat, .. } = self.context;
         let path = layout.instance(NEW_USERS);
-        let mut names: BTreeSet<String> = users.iter().map(|user| user.name.clone()).collect();
+        let mut names: BTreeSet<String> = sort::collect(users.iter().map(|user| user.name.clone()));
         names.retain(|name| !self.existing.contains(name));
         if *is_repeat {
             self.interrupted =
@@ -348,7 +348,7 @@ impl<'a> UserCreator<'a> {
             return Vec::new();
         }
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
-        let locked: BTreeSet<&str> = distro::locked_users(&shadow).into_iter().collect();
+        let locked: BTreeSet<&str> = sort::collect(distro::locked_users(&shadow));
         let open = self.to_lock.iter().filter(|user| !locked.contains(&*user.name));
         open.filter_map(|user| {
             self.set_cause(user);

@@ -235,8 +235,8 @@ fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) 
 
 /// Returns the paths of everything that only root may read, each as a list of keys.
 fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
-    let names: BTreeSet<String> =
-        SENSITIVE_KEYS.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();
+    let more = more.iter().map(|n| n.to_lowercase());
+    let names: BTreeSet<String> = sort::collect(SENSITIVE_KEYS.iter().map(ToString::to_string).chain(more));
     let mut found = Vec::new();
     let mut todo = vec![(Vec::new(), all)];
     while let Some((path, value)) = todo.pop() {

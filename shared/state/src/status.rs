@@ -242,7 +242,7 @@ impl StageStatus {
             .recoverable_errors
             .iter()
             .flat_map(|(level, texts)| texts.iter().map(|t| (level.clone(), t.clone())));
-        let mut seen: BTreeSet<(String, String)> = before.collect();
+        let mut seen: BTreeSet<(String, String)> = sort::collect(before);
         for (level, text) in messages {
             if seen.insert((level.name().to_string(), text.clone())) {
                 self.recoverable_errors.entry(level.name().to_string()).or_default().push(text.clone());

@@ -132,6 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_request_begins_at_its_deadline() {
+        let (clock, soon) = (Clock::default(), Deadline::after(Duration::from_millis(90)));
+        assert!(!clock.sleep_before(soon, Duration::ZERO), "a request would have less than 0.1 s");
+        assert!(!clock.sleep_before(Deadline::after(Duration::from_secs(60)), Duration::from_secs(600)));
+        assert!(clock.sleep_before(Deadline::after(Duration::from_secs(60)), Duration::ZERO));
+    }
+
+    #[test]
     fn times_are_formatted_in_utc() {
         for (seconds, text) in [
             (0, "Thu, 01 Jan 1970 00:00:00 +0000"),

@@ -13,8 +13,8 @@ const BASE64_KEYS: &str = "base64-encoded-keys";
 /// counts more; each key with operators is also known with `_` for these; maps within lists stay as they are.
 pub fn variables(data: &Node) -> Map {
     let paths = data.get(BASE64_KEYS).and_then(Node::as_seq).unwrap_or_default();
-    let paths = paths.iter().filter_map(Node::as_str).map(|path| path.replace('-', "_")).collect();
-    convert(data, "", &paths, true)
+    let paths = paths.iter().filter_map(Node::as_str).map(|path| path.replace('-', "_"));
+    convert(data, "", &sort::collect(paths), true)
 }
 
 /// Returns instance data as `cloud-init query` shows them: as [`variables`] has them, without the names that are only for

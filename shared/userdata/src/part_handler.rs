@@ -210,7 +210,7 @@ impl PartHandlers {
     pub fn finish(&mut self, sys: &System, context: HandlerContext<'_>) -> Vec<Error> {
         let mut failed = Vec::new();
         // A handler whose types have all been replaced by later handlers is not called with `__end__`.
-        let left: BTreeSet<usize> = self.of_type.values().copied().collect();
+        let left: BTreeSet<usize> = sort::collect(self.of_type.values().copied());
         for (at, handler) in self.found.iter_mut().enumerate().filter(|(_, handler)| handler.due) {
             let is_left = left.contains(&at);
             let done = match handler.python {

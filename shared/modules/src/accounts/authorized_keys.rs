@@ -107,8 +107,9 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
 /// once. Other lines are kept. If several new keys have the same base64 and the file already has one of them, that line is kept
 /// and none of them is appended: otherwise the file would grow with each run.
 pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
-    let mut new: BTreeSet<&AuthorizedKey> = keys.iter().collect();
-    let first: BTreeMap<&str, &AuthorizedKey> = keys.iter().rev().map(|key| (&*key.base64, key)).collect();
+    let mut new: BTreeSet<&AuthorizedKey> = sort::collect(keys.iter());
+    let first: BTreeMap<&str, &AuthorizedKey> =
+        sort::collect(keys.iter().rev().map(|key| (&*key.base64, key)));
     let mut present = BTreeSet::new();
     let mut out = String::new();
     for line in text.lines() {

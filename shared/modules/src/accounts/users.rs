@@ -248,7 +248,8 @@ fn valid_keys(map: &Map) -> Map {
     let mut reader = Reader::new();
     let _ = UserKeys::read(&Node::from(map.clone()), &mut reader);
     let findings = reader.into_findings();
-    let invalid: BTreeSet<&str> = findings.of_kind(FindingKind::Invalid).map(|f| f.key.as_str()).collect();
+    let invalid: BTreeSet<&str> =
+        sort::collect(findings.of_kind(FindingKind::Invalid).map(|f| f.key.as_str()));
     let is_valid = |key: &Node, value: &Node| match key.as_str() {
         // Null means that no name is set; this is not invalid.
         Some("name") => UserName::read(value, &mut Reader::new()).is_some(),

@@ -43,10 +43,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     let names = Names { aliases: &aliases.0, metadata: MetadataDevices::new(sys, context.instance) };
 
     let disks = keys.disk_setup.unwrap_or_default().0;
-    let named: BTreeSet<&str> = disks.iter().map(|(name, _)| name.as_str()).collect();
+    let named: BTreeSet<&str> = sort::collect(disks.iter().map(|(name, _)| name.as_str()));
     let renamed =
         disks.iter().map(|(name, _)| (name, names.resolve(name))).filter(|(name, path)| *name != path);
-    let replaced: BTreeSet<String> = renamed.map(|(_, path)| path).collect();
+    let replaced: BTreeSet<String> = sort::collect(renamed.map(|(_, path)| path));
     let mut overwritable = Vec::new();
     let mut partitioned = Vec::new();
     for (name, disk) in &disks {

@@ -202,10 +202,12 @@ fn listed_devices(fstab: &str) -> Vec<String> {
 /// configuration is invalid, so earlier lines of this module are kept, except those of devices and mount points that are
 /// written again.
 pub fn render_fstab(fstab: &str, mounts: &[FstabEntry], keep: bool) -> String {
-    let swaps: BTreeSet<Vec<&str>> =
-        mounts.iter().filter(|m| m.is_swap()).map(|m| m.0.each_ref().map(String::as_str).to_vec()).collect();
+    let swaps: BTreeSet<Vec<&str>> = sort::collect(
+        mounts.iter().filter(|m| m.is_swap()).map(|m| m.0.each_ref().map(String::as_str).to_vec()),
+    );
     let again = |line: &str| swaps.contains(&line.split_whitespace().collect::<Vec<_>>());
-    let [devices, points] = [0, 1].map(|at| mounts.iter().map(|m| escape(&m.0[at])).collect::<BTreeSet<_>>());
+    let [devices, points] =
+        [0, 1].map(|at| sort::collect::<BTreeSet<_>, _>(mounts.iter().map(|m| escape(&m.0[at]))));
     let is_new = |line: &str| {
         let mut words = line.split_whitespace();
         let (device, point) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

@@ -32,7 +32,8 @@ pub(super) fn keep(sys: &System, request: &ApplyRequest<'_>) {
     }
     let files = sys.list(NETWORKD).inspect_err(|e| warning!(sys, "{e}")).unwrap_or_default();
     let netplan = text(NETPLAN_PATH).unwrap_or_default();
-    let units: BTreeSet<String> = networkd_units(&files).into_iter().chain(netplan_units(&netplan)).collect();
+    let units: BTreeSet<String> =
+        sort::collect(networkd_units(&files).into_iter().chain(netplan_units(&netplan)));
     for unit in units {
         let path = format!("/run/systemd/network/{unit}.d/85-imds-lock.conf");
         match sys.write(&path, &lock, WriteOptions::default()) {
@@ -60,7 +61,7 @@ pub(super) fn keep(sys: &System, request: &ApplyRequest<'_>) {
 
 /// Returns networkd's files of NICs. Links that networkd creates have a `.netdev` file too; systemd-imds omits them.
 fn networkd_units(files: &[String]) -> Vec<String> {
-    let all: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+    let all: BTreeSet<&str> = sort::collect(files.iter().map(String::as_str));
     let is_nic = |file: &&String| {
         let name = file.strip_suffix(".network").filter(|name| name.starts_with("10-cloud-init-"));
         name.is_some_and(|name| !all.contains(&*format!("{name}.netdev")))

@@ -154,14 +154,14 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         info!(sys, "{text}");
     }
     applied.renderer = Some(renderer.name);
-    let all: BTreeSet<String> = rendered.files.iter().map(|file| file.path.clone()).collect();
+    let all: BTreeSet<String> = sort::collect(rendered.files.iter().map(|file| file.path.clone()));
     let files = select_files(sys, rendered.files, &manifest, request, &mut applied);
     files.iter().for_each(|file| manifest.begin_write(&file.path, file.content.as_bytes()));
     manifest.missing_nics = request.missing_nics.to_vec();
     write_manifest(sys, &manifest, &manifest_path, &mut applied);
     let written = write_files(sys, renderer, &files, request.is_new_instance, &mut applied);
     applied.files = written?;
-    let written: BTreeSet<&String> = applied.files.iter().map(|(path, _)| path).collect();
+    let written: BTreeSet<&String> = sort::collect(applied.files.iter().map(|(path, _)| path));
     for file in files.iter().filter(|file| written.contains(&file.path)) {
         manifest.finish_write(&file.path, file.content.as_bytes());
     }
