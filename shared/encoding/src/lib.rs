@@ -15,3 +15,4 @@ pub mod python;
 pub mod sha;
 pub mod shell;
 pub mod table;
+mod words;

@@ -6,31 +6,19 @@ use config::Node;
 use crate::log_lines as lines;
 use crate::parse;
 
-/// The source of a network configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// `network-config=` or `ip=` on the kernel command line.
-    CommandLine,
-    /// Files that the initramfs left in /run.
-    Initramfs,
-    /// `network:` in /etc/cloud.
-    System,
-    /// The datasource's metadata.
-    Datasource,
-    /// DHCP on the preferred NIC.
-    Fallback,
-}
-
-impl Source {
-    /// Returns upstream's name, as the log shows it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::CommandLine => "cmdline",
-            Source::Initramfs => "initramfs",
-            Source::System => "system_cfg",
-            Source::Datasource => "ds",
-            Source::Fallback => "fallback",
-        }
+encoding::words! {
+    /// The source of a network configuration, by upstream's name, as the log shows it.
+    pub enum Source {
+        /// `network-config=` or `ip=` on the kernel command line.
+        CommandLine = "cmdline",
+        /// Files that the initramfs left in /run.
+        Initramfs = "initramfs",
+        /// `network:` in /etc/cloud.
+        System = "system_cfg",
+        /// The datasource's metadata.
+        Datasource = "ds",
+        /// DHCP on the preferred NIC.
+        Fallback = "fallback",
     }
 }
 
