@@ -7,6 +7,7 @@ pub mod base64;
 pub mod calendar;
 pub mod crypt;
 pub mod gzip;
+pub mod hex;
 pub mod json;
 pub mod md5;
 pub mod percent;
