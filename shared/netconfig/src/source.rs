@@ -2,25 +2,10 @@
 //! Pure: facts in, a decision with its reason for the log out.
 
 use config::Node;
+pub use state::NetworkSource as Source;
 
 use crate::log_lines as lines;
 use crate::parse;
-
-encoding::words! {
-    /// The source of a network configuration, by upstream's name, as the log shows it.
-    pub enum Source {
-        /// `network-config=` or `ip=` on the kernel command line.
-        CommandLine = "cmdline",
-        /// Files that the initramfs left in /run.
-        Initramfs = "initramfs",
-        /// `network:` in /etc/cloud.
-        System = "system_cfg",
-        /// The datasource's metadata.
-        Datasource = "ds",
-        /// DHCP on the preferred NIC.
-        Fallback = "fallback",
-    }
-}
 
 /// The default order, highest precedence first; a datasource may have its own.
 pub const DEFAULT_ORDER: &[Source] =

@@ -113,6 +113,22 @@ pub enum DeviceSearch {
 }
 
 encoding::words! {
+    /// The source of a network configuration, by upstream's name, as the log shows it.
+    pub enum NetworkSource {
+        /// `network-config=` or `ip=` on the kernel command line.
+        CommandLine = "cmdline",
+        /// Files that the initramfs left in /run.
+        Initramfs = "initramfs",
+        /// `network:` in /etc/cloud.
+        System = "system_cfg",
+        /// The datasource's metadata.
+        Datasource = "ds",
+        /// DHCP on the preferred NIC.
+        Fallback = "fallback",
+    }
+}
+
+encoding::words! {
     /// The stage in which an instance's user-data is processed and its modules run.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(from = "String", rename_all = "kebab-case")]
