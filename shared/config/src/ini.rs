@@ -1,4 +1,4 @@
-//! INI files: sections of `KEY = VALUE`, as in VMware's customization files.
+//! INI files: sections of `KEY = VALUE`, as in VMware's customization files and Python's logging configurations.
 
 use std::collections::HashMap;
 
@@ -36,6 +36,14 @@ impl<'a> Ini<'a> {
     /// Returns the value of a key.
     pub fn get(&self, section: &str, key: &str) -> Option<&'a str> {
         self.values.get(&(section, key)).map(|(value, _)| *value)
+    }
+
+    /// Returns the values of a key in the sections whose names begin with `prefix`, in no particular order.
+    pub fn in_sections(&self, prefix: &str, key: &str) -> impl Iterator<Item = &'a str> {
+        let of_key = move |((section, name), (value, _)): (&(&str, &str), &(&'a str, u32))| {
+            (section.starts_with(prefix) && *name == key).then_some(*value)
+        };
+        self.values.iter().filter_map(of_key)
     }
 
     /// Returns the line of a key; 0 if it is not set.

@@ -5,28 +5,18 @@
 
 use crate::{Map, Node, Position, Value};
 
-/// The result of merging an input's value for a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MergeResult {
-    /// The value was used, or (of a list) some of its items.
-    Used,
-    /// The text was joined with that of other inputs.
-    Joined,
-    /// An input with higher precedence, or a later part, replaced it.
-    Replaced,
-    /// The existing value was kept.
-    Dropped,
-}
-
-impl MergeResult {
-    /// Returns the word for output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MergeResult::Used => "from",
-            MergeResult::Joined => "joined",
-            MergeResult::Replaced => "replaced",
-            MergeResult::Dropped => "dropped",
-        }
+encoding::words! {
+    /// The result of merging an input's value for a key, by its word for output.
+    #[derive(PartialOrd, Ord)]
+    pub enum MergeResult {
+        /// The value was used, or (of a list) some of its items.
+        Used = "from",
+        /// The text was joined with that of other inputs.
+        Joined = "joined",
+        /// An input with higher precedence, or a later part, replaced it.
+        Replaced = "replaced",
+        /// The existing value was kept.
+        Dropped = "dropped",
     }
 }
 

@@ -57,7 +57,7 @@ pub use standard::is_same_machine;
 use clouds::Rule;
 pub use clouds::{ALIAS, is_name};
 use config::Node;
-use state::{Instance, Layout};
+use state::{Instance, Layout, NetworkSource};
 use system::{Error, Result, System, debug, warning};
 
 /// The boot stage in which a datasource is searched.
@@ -67,19 +67,6 @@ pub enum Stage {
     Local,
     /// After networking.
     Network,
-}
-
-/// A source of the network configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkSource {
-    /// The kernel command line.
-    CommandLine,
-    /// The initramfs.
-    Initramfs,
-    /// The system's configuration.
-    System,
-    /// The datasource.
-    Datasource,
 }
 
 /// The answer to "is this still the instance that the cache describes?".

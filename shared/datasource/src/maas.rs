@@ -219,8 +219,7 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
 fn identity(ctx: &Search<'_>) -> String {
     let keys = ["consumer_key", "token_key", "token_secret"].map(|key| setting(ctx, key).unwrap_or_default());
     let hash = encoding::sha::sha256(keys.join("\0").as_bytes());
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("v1:{hex}")
+    format!("v1:{}", encoding::hex::encode(&hash))
 }
 
 /// Compares the keys with those of the cached instance: only the service knows the instance-id.

@@ -52,7 +52,7 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
 /// Returns the configured dsmode if it is valid, else the default.
 pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>) -> DsMode {
     let Some(mode) = configured else { return DsMode::Net };
-    mode.parse().unwrap_or_else(|()| {
+    DsMode::from_word(&mode).unwrap_or_else(|| {
         warning!(sys, "{datasource}: invalid dsmode; expected net, local or disabled; using net");
         DsMode::Net
     })

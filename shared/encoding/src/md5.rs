@@ -9,7 +9,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 16] {
 
 /// Returns the digest in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    crate::hex::encode(&digest(bytes))
 }
 
 #[cfg(test)]

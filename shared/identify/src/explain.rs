@@ -173,16 +173,9 @@ fn render_json(facts: &Facts<'_>, plan: &Plan, rows: &[Row]) -> String {
 
 /// Returns the text as a JSON string (RFC 8259, section 7).
 fn json_string(text: &str) -> String {
-    let mut json = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => json.extend(['\\', c]),
-            '\n' => json += "\\n",
-            c if u32::from(c) < 0x20 => json += &format!("\\u{:04x}", u32::from(c)),
-            c => json.push(c),
-        }
-    }
-    json + "\""
+    let mut json = String::new();
+    encoding::python::put_json(text, &mut json);
+    json
 }
 
 #[cfg(test)]

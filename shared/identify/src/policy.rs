@@ -2,38 +2,27 @@
 
 use std::fmt;
 
-/// Whether the datasources are checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Check them; the result decides.
-    Search,
-    /// Check them and write the result as a report; cloud-init is enabled.
-    Report,
-    /// Check nothing; cloud-init is enabled.
-    Enabled,
-    /// Check nothing; cloud-init is disabled.
-    Disabled,
-}
+encoding::words! {
+    /// Whether the datasources are checked.
+    pub enum Mode {
+        /// Check them; the result decides.
+        Search = "search",
+        /// Check them and write the result as a report; cloud-init is enabled.
+        Report = "report",
+        /// Check nothing; cloud-init is enabled.
+        Enabled = "enabled",
+        /// Check nothing; cloud-init is disabled.
+        Disabled = "disabled",
+    }
 
-/// The number of found datasources that are selected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFound {
-    All,
-    First,
-}
+    /// The number of found datasources that are selected.
+    pub enum OnFound { All = "all", First = "first", }
 
-/// Whether a "maybe" is selected if no datasource is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnMaybe {
-    None,
-    All,
-}
+    /// Whether a "maybe" is selected if no datasource is found.
+    pub enum OnMaybe { None = "none", All = "all", }
 
-/// Whether cloud-init is enabled if no datasource is selected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnNotFound {
-    Disabled,
-    Enabled,
+    /// Whether cloud-init is enabled if no datasource is selected.
+    pub enum OnNotFound { Disabled = "disabled", Enabled = "enabled", }
 }
 
 /// The whole policy.
@@ -56,46 +45,29 @@ pub fn parse(text: &str) -> (Policy, Vec<String>) {
     let mut warnings = Vec::new();
     // Blanks around an item are accepted; upstream silently ignores such an item.
     for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let mut unknown = || warnings.push(format!("policy: unknown item '{item}'; using the default"));
-        match item {
-            "search" => policy.mode = Mode::Search,
-            "report" => policy.mode = Mode::Report,
-            "enabled" => policy.mode = Mode::Enabled,
-            "disabled" => policy.mode = Mode::Disabled,
-            "found=all" => policy.found = OnFound::All,
-            "found=first" => policy.found = OnFound::First,
-            "maybe=none" => policy.maybe = OnMaybe::None,
-            "maybe=all" => policy.maybe = OnMaybe::All,
-            "notfound=disabled" => policy.not_found = OnNotFound::Disabled,
-            "notfound=enabled" => policy.not_found = OnNotFound::Enabled,
-            _ => {
-                unknown();
-                // An invalid value resets an earlier valid one, as upstream does.
-                match item.split_once('=').map(|(key, _)| key) {
-                    Some("found") => policy.found = DEFAULT.found,
-                    Some("maybe") => policy.maybe = DEFAULT.maybe,
-                    Some("notfound") => policy.not_found = DEFAULT.not_found,
-                    _ => {}
-                }
+        let is_known = match item.split_once('=') {
+            None => Mode::from_word(item).map(|mode| policy.mode = mode).is_some(),
+            // An invalid value resets an earlier valid one, as upstream does.
+            Some(("found", word)) => set(&mut policy.found, DEFAULT.found, OnFound::from_word(word)),
+            Some(("maybe", word)) => set(&mut policy.maybe, DEFAULT.maybe, OnMaybe::from_word(word)),
+            Some(("notfound", word)) => {
+                set(&mut policy.not_found, DEFAULT.not_found, OnNotFound::from_word(word))
             }
+            Some(_) => false,
+        };
+        if !is_known {
+            warnings.push(format!("policy: unknown item '{item}'; using the default"));
         }
     }
     (policy, warnings)
 }
 
-macro_rules! display {
-    ($kind:ident: $($variant:ident => $word:literal),*) => {
-        impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $($kind::$variant => $word),* })
-            }
-        }
-    };
+/// Sets a part of the policy to a value or, without one, to its default. Returns whether there is a value.
+fn set<T>(part: &mut T, default: T, value: Option<T>) -> bool {
+    let is_known = value.is_some();
+    *part = value.unwrap_or(default);
+    is_known
 }
-display!(Mode: Search => "search", Report => "report", Enabled => "enabled", Disabled => "disabled");
-display!(OnFound: All => "all", First => "first");
-display!(OnMaybe: None => "none", All => "all");
-display!(OnNotFound: Disabled => "disabled", Enabled => "enabled");
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,28 +2,17 @@
 
 use crate::policy::{Mode, OnFound, OnMaybe, OnNotFound, Policy};
 
-/// The answer of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// There is evidence for the datasource.
-    Found,
-    /// A program or device that knows did not answer.
-    Unknown,
-    /// Only the network could decide.
-    Maybe,
-    /// There is no evidence for it.
-    NotFound,
-}
-
-impl Answer {
-    /// Returns the answer in words, for the log.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Answer::Found => "found",
-            Answer::Unknown => "unknown",
-            Answer::Maybe => "maybe",
-            Answer::NotFound => "not found",
-        }
+encoding::words! {
+    /// The answer of a check, in words for the log.
+    pub enum Answer {
+        /// There is evidence for the datasource.
+        Found = "found",
+        /// A program or device that knows did not answer.
+        Unknown = "unknown",
+        /// Only the network could decide.
+        Maybe = "maybe",
+        /// There is no evidence for it.
+        NotFound = "not found",
     }
 }
 

@@ -6,41 +6,24 @@ use config::{Findings, Node, join_key};
 /// The only scope.
 const SCOPE: &str = "network";
 
-/// An event at which the network configuration may be applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// The first boot of an instance.
-    BootNewInstance,
-    /// Every boot, once.
-    Boot,
-    /// Every boot, in the local and in the network stage.
-    BootLegacy,
-    /// A NIC that is added or removed while the system runs.
-    Hotplug,
+encoding::words! {
+    /// An event at which the network configuration may be applied, by its name in the configuration.
+    pub enum Event {
+        /// The first boot of an instance.
+        BootNewInstance = "boot-new-instance",
+        /// Every boot, once.
+        Boot = "boot",
+        /// Every boot, in the local and in the network stage.
+        BootLegacy = "boot-legacy",
+        /// A NIC that is added or removed while the system runs.
+        Hotplug = "hotplug",
+    }
 }
 
 impl Event {
-    /// The names in the configuration.
-    pub const NAMES: &'static [(&'static str, Event)] = &[
-        ("boot-new-instance", Event::BootNewInstance),
-        ("boot", Event::Boot),
-        ("boot-legacy", Event::BootLegacy),
-        ("hotplug", Event::Hotplug),
-    ];
-
-    /// Returns the name in the configuration.
-    pub fn as_str(self) -> &'static str {
-        Event::NAMES.iter().find(|(_, event)| *event == self).map_or("", |(word, _)| word)
-    }
-
     /// Returns the name in the log's list of events, for example `BOOT_NEW_INSTANCE`.
     pub fn constant_name(self) -> String {
         self.as_str().to_ascii_uppercase().replace('-', "_")
-    }
-
-    /// Returns the event of this name.
-    pub fn from_name(word: &str) -> Option<Event> {
-        Event::NAMES.iter().find(|(known, _)| *known == word).map(|(_, event)| *event)
     }
 }
 
@@ -66,7 +49,7 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
     };
     let mut events = Vec::new();
     for (i, word) in words.iter().enumerate() {
-        match word.as_str().and_then(Event::from_name) {
+        match word.as_str().and_then(Event::from_word) {
             Some(event) => events.push(event),
             None => {
                 let wanted = "expected one of boot-new-instance boot boot-legacy hotplug; the list is ignored, \

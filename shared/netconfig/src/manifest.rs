@@ -2,7 +2,6 @@
 //! and `write` touch the system.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -126,10 +125,7 @@ impl Manifest {
 }
 
 fn hash(content: &[u8]) -> String {
-    encoding::sha::sha256(content).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    encoding::hex::encode(&encoding::sha::sha256(content))
 }
 
 /// Returns the path of the backup of an edited file. It is hidden, so that network services ignore it, and contains a

@@ -2,37 +2,10 @@
 //! Pure: facts in, a decision with its reason for the log out.
 
 use config::Node;
+pub use state::NetworkSource as Source;
 
 use crate::log_lines as lines;
 use crate::parse;
-
-/// The source of a network configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// `network-config=` or `ip=` on the kernel command line.
-    CommandLine,
-    /// Files that the initramfs left in /run.
-    Initramfs,
-    /// `network:` in /etc/cloud.
-    System,
-    /// The datasource's metadata.
-    Datasource,
-    /// DHCP on the preferred NIC.
-    Fallback,
-}
-
-impl Source {
-    /// Returns upstream's name, as the log shows it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::CommandLine => "cmdline",
-            Source::Initramfs => "initramfs",
-            Source::System => "system_cfg",
-            Source::Datasource => "ds",
-            Source::Fallback => "fallback",
-        }
-    }
-}
 
 /// The default order, highest precedence first; a datasource may have its own.
 pub const DEFAULT_ORDER: &[Source] =

@@ -126,7 +126,7 @@ impl<'a> Signer<'a> {
         if let Some(credentials) = &self.credentials {
             let skew = self.skews.get(host).copied().unwrap_or_default();
             let timestamp = self.sys.clock().wall().as_secs().saturating_add_signed(skew);
-            let nonce: String = self.sys.random_bytes(8)?.iter().map(|byte| format!("{byte:02x}")).collect();
+            let nonce = encoding::hex::encode(&self.sys.random_bytes(8)?);
             request = request.header("Authorization", &credentials.authorization(timestamp, &nonce));
         }
         let answer = self.sys.fetch(&request)?;

@@ -1,8 +1,6 @@
 //! The instance that a datasource found, and its cache, which later stages and boots read.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -114,45 +112,40 @@ pub enum DeviceSearch {
     RemappedOrLabelled,
 }
 
-/// The stage in which an instance's user-data is processed and its modules run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", rename_all = "kebab-case")]
-pub enum DsMode {
-    /// After networking; also what an unknown value in an older cache stands for.
-    #[default]
-    Net,
-    /// Before networking.
-    Local,
-    /// None: the data is ignored.
-    Disabled,
+encoding::words! {
+    /// The source of a network configuration, by upstream's name, as the log shows it.
+    pub enum NetworkSource {
+        /// `network-config=` or `ip=` on the kernel command line.
+        CommandLine = "cmdline",
+        /// Files that the initramfs left in /run.
+        Initramfs = "initramfs",
+        /// `network:` in /etc/cloud.
+        System = "system_cfg",
+        /// The datasource's metadata.
+        Datasource = "ds",
+        /// DHCP on the preferred NIC.
+        Fallback = "fallback",
+    }
 }
 
-impl FromStr for DsMode {
-    type Err = ();
-
-    fn from_str(text: &str) -> std::result::Result<DsMode, ()> {
-        match text {
-            "net" => Ok(DsMode::Net),
-            "local" => Ok(DsMode::Local),
-            "disabled" => Ok(DsMode::Disabled),
-            _ => Err(()),
-        }
+encoding::words! {
+    /// The stage in which an instance's user-data is processed and its modules run.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(from = "String", rename_all = "kebab-case")]
+    pub enum DsMode {
+        /// After networking; also what an unknown value in an older cache stands for.
+        #[default]
+        Net = "net",
+        /// Before networking.
+        Local = "local",
+        /// The data is ignored.
+        Disabled = "disabled",
     }
 }
 
 impl From<String> for DsMode {
     fn from(text: String) -> DsMode {
-        text.parse().unwrap_or_default()
-    }
-}
-
-impl fmt::Display for DsMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DsMode::Net => "net",
-            DsMode::Local => "local",
-            DsMode::Disabled => "disabled",
-        })
+        DsMode::from_word(&text).unwrap_or_default()
     }
 }
 

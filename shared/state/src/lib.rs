@@ -16,7 +16,9 @@ mod secret;
 mod semaphore;
 mod status;
 
-pub use instance::{Blobs, Cached, DeviceSearch, DsMode, HostKeyService, Instance, NetworkConfig};
+pub use instance::{
+    Blobs, Cached, DeviceSearch, DsMode, HostKeyService, Instance, NetworkConfig, NetworkSource,
+};
 pub use instance_data::{
     SysInfo, cloud_id, fallback_instance_data, features, update_instance_data, write_instance_data,
 };

@@ -11,35 +11,22 @@ use system::{Result, System, WriteGroup, WriteOptions};
 use crate::Layout;
 use crate::instance::is_pickle;
 
-/// The frequency of a module or script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frequency {
-    /// Once per instance.
-    Instance,
-    /// At every boot.
-    Always,
-    /// Once in the life of the machine.
-    Once,
+encoding::words! {
+    /// The frequency of a module or script, by its name in the configuration and the log.
+    pub enum Frequency {
+        /// Once per instance.
+        Instance = "once-per-instance",
+        /// At every boot.
+        Always = "always",
+        /// Once in the life of the machine.
+        Once = "once",
+    }
 }
 
 impl Frequency {
-    /// Parses the names used in the configuration (`once-per-instance`) and on the command line (`instance`).
+    /// Parses the names used in the configuration and on the command line (`instance`).
     pub fn parse(name: &str) -> Option<Frequency> {
-        Some(match name {
-            "once-per-instance" | "instance" => Frequency::Instance,
-            "always" => Frequency::Always,
-            "once" => Frequency::Once,
-            _ => return None,
-        })
-    }
-
-    /// Returns the name used in the configuration and the log.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Frequency::Instance => "once-per-instance",
-            Frequency::Always => "always",
-            Frequency::Once => "once",
-        }
+        Frequency::from_word(if name == "instance" { "once-per-instance" } else { name })
     }
 }
 

@@ -177,9 +177,8 @@ impl Command {
     }
 
     /// Sets the bytes that the program gets on standard input. Secrets are passed this way.
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
-        self.stdin = bytes.into();
-        self
+    pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Command {
+        Command { stdin: bytes.into(), ..self }
     }
 
     /// Sets the bytes of the regular file that the program gets as standard input, and can open as `/dev/stdin`: for a
@@ -191,33 +190,28 @@ impl Command {
 
     /// Gives the program the standard input of this process. If that is a terminal, only a program in this process's group
     /// can read it ([`Command::kill_on_exit`]).
-    pub fn inherit_stdin(mut self) -> Command {
-        self.inherit_stdin = true;
-        self
+    pub fn inherit_stdin(self) -> Command {
+        Command { inherit_stdin: true, ..self }
     }
 
     /// Sets the working directory, a path below the root. The default is `/`.
-    pub fn current_dir(mut self, path: &str) -> Command {
-        self.directory = Some(path.to_string());
-        self
+    pub fn current_dir(self, path: &str) -> Command {
+        Command { directory: Some(path.to_string()), ..self }
     }
 
     /// Sets the time limit. The default is five minutes.
-    pub fn timeout(mut self, time: Duration) -> Command {
-        self.timeout = time;
-        self
+    pub fn timeout(self, time: Duration) -> Command {
+        Command { timeout: time, ..self }
     }
 
     /// Sets the destination of the output. The default is [`OutputMode::Capture`].
-    pub fn output(mut self, output: OutputMode) -> Command {
-        self.output = output;
-        self
+    pub fn output(self, output: OutputMode) -> Command {
+        Command { output, ..self }
     }
 
     /// Sets the exit codes that are not an error; 0 is one only if it is listed.
-    pub fn accept(mut self, codes: &[i32]) -> Command {
-        self.accepted = codes.to_vec();
-        self
+    pub fn accept(self, codes: &[i32]) -> Command {
+        Command { accepted: codes.to_vec(), ..self }
     }
 
     /// Accepts all exit codes.
@@ -227,29 +221,25 @@ impl Command {
     }
 
     /// Marks the program as one that changes nothing, so that it runs in a dry run too.
-    pub fn read_only(mut self) -> Command {
-        self.read_only = true;
-        self
+    pub fn read_only(self) -> Command {
+        Command { read_only: true, ..self }
     }
 
     /// Sets the program to start, if `argv[0]` is only the name that it gets.
-    pub fn program(mut self, path: impl Into<String>) -> Command {
-        self.program = Some(path.into());
-        self
+    pub fn program(self, path: impl Into<String>) -> Command {
+        Command { program: Some(path.into()), ..self }
     }
 
     /// Keeps the program in this process's group, so that Ctrl-C reaches it, and has the kernel terminate it when this
     /// process exits. By default it has a process group of its own.
-    pub fn kill_on_exit(mut self) -> Command {
-        self.kill_on_exit = true;
-        self
+    pub fn kill_on_exit(self) -> Command {
+        Command { kill_on_exit: true, ..self }
     }
 
     /// Sets the text that logs and errors show instead of the arguments, for a command with a secret elsewhere. Errors then
     /// do not show the program's standard error either.
-    pub fn redacted(mut self, text: impl Into<String>) -> Command {
-        self.redacted = Some(text.into());
-        self
+    pub fn redacted(self, text: impl Into<String>) -> Command {
+        Command { redacted: Some(text.into()), ..self }
     }
 
     /// Returns the argument vector as upstream logs it, which tools search logs for: `['ls', '-l']`.

@@ -12,22 +12,13 @@ const DEFAULT_SINK: &str = "logging";
 /// The events that are kept for sinks that are added later.
 const MAX_KEPT: usize = 1000;
 
-/// The result of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepResult {
-    /// Without an error.
-    Success,
-    /// With an error.
-    Fail,
-}
-
-impl StepResult {
-    /// Returns upstream's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StepResult::Success => "SUCCESS",
-            StepResult::Fail => "FAIL",
-        }
+encoding::words! {
+    /// The result of a step, in upstream's words.
+    pub enum StepResult {
+        /// The step succeeded.
+        Success = "SUCCESS",
+        /// The step failed.
+        Fail = "FAIL",
     }
 }
 

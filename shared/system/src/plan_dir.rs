@@ -33,7 +33,7 @@ impl PlanDir {
         let top = std::env::temp_dir();
         remove_stale(&top);
         // Process ids repeat in other namespaces that share the directory.
-        let suffix: String = sys.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
+        let suffix = encoding::hex::encode(&sys.random_bytes(8)?);
         PlanDir::at(top.join(format!("{PREFIX}{suffix}")))
     }
 

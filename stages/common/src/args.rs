@@ -98,7 +98,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
     while let Some(option) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("argument {option}: expected one argument"));
         let mode =
-            |name: String| Mode::named(&name).ok_or_else(|| format!("argument {option}: no mode {name}"));
+            |name: String| Mode::from_word(&name).ok_or_else(|| format!("argument {option}: no mode {name}"));
         match (option.as_str(), &mut args.task) {
             ("--root", _) => args.root = value()?,
             ("--file", _) => args.files.push(value()?),

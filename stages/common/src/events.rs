@@ -33,8 +33,8 @@ impl Events {
         let of_instance = instance.into_iter().flat_map(|i| &i.update_events).map(String::as_str);
         Events {
             of_user,
-            default: default.iter().copied().chain(of_instance).filter_map(Event::from_name).collect(),
-            supported: supported.iter().filter_map(|word| Event::from_name(word)).collect(),
+            default: default.iter().copied().chain(of_instance).filter_map(Event::from_word).collect(),
+            supported: supported.iter().filter_map(|word| Event::from_word(word)).collect(),
             findings,
         }
     }

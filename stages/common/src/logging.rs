@@ -2,7 +2,7 @@
 //! `system` opens the files.
 
 use config::settings::Settings;
-use config::{Node, Value};
+use config::{Ini, Node, Value};
 use system::{Level, Result, Streams, System, debug, warning};
 
 /// Default owners of the log file, in order of preference.
@@ -117,55 +117,40 @@ pub(crate) struct LogConfig {
 
 /// Parses a configuration in the format of Python's logging. Unknown sections are ignored.
 pub(crate) fn parse(text: &str) -> LogConfig {
-    let mut sections: Vec<(String, Vec<(String, String)>)> = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            sections.push((name.to_string(), Vec::new()));
-        } else if let (Some((key, value)), Some((_, entries))) = (line.split_once('='), sections.last_mut())
-            && !line.starts_with(['#', ';'])
-        {
-            entries.push((key.trim().to_string(), value.trim().to_string()));
-        }
-    }
-    let value = |section: &str, key: &str| {
-        let mut found = sections.iter().filter(|(name, _)| name == section).flat_map(|(_, entries)| entries);
-        found.rfind(|(k, _)| k == key).map(|(_, v)| v.clone())
-    };
+    let ini = Ini::parse(text);
     let mut names: Vec<String> = Vec::new();
     for logger in ["logger_root", "logger_cloudinit"] {
-        for name in value(logger, "handlers").unwrap_or_default().split(',').map(str::trim) {
+        for name in ini.get(logger, "handlers").unwrap_or_default().split(',').map(str::trim) {
             if !name.is_empty() && !names.iter().any(|n| n == name) {
                 names.push(name.to_string());
             }
         }
     }
-    let level_of = |section: &str| value(section, "level").filter(|level| level != "NOTSET");
+    let level_of = |section: &str| ini.get(section, "level").filter(|level| *level != "NOTSET");
     let of_logger = level_of("logger_cloudinit").or_else(|| level_of("logger_root"));
-    let of_logger = of_logger.and_then(|level| Level::from_name(&level)).unwrap_or(Level::Debug);
+    let of_logger = of_logger.and_then(Level::from_name).unwrap_or(Level::Debug);
     let mut unsupported = Vec::new();
     let mut handler = |name: &String| {
         let section = format!("handler_{name}");
-        let level = value(&section, "level").and_then(|l| Level::from_name(&l)).unwrap_or(Level::Debug);
+        let level = ini.get(&section, "level").and_then(Level::from_name).unwrap_or(Level::Debug);
         let level = if of_logger > level { of_logger } else { level };
-        let class = value(&section, "class")?;
+        let class = ini.get(&section, "class")?;
         match class.rsplit('.').next()? {
             "FileHandler" => {
-                let args = value(&section, "args")?;
+                let args = ini.get(&section, "args")?;
                 let path = args.split(['\'', '"']).nth(1)?;
                 path.starts_with('/').then(|| Handler::File(level, path.to_string()))
             }
             "StreamHandler" => Some(Handler::Stderr(level)),
             "SysLogHandler" => Some(Handler::Syslog(level)),
             _ => {
-                unsupported.push(class);
+                unsupported.push(class.to_string());
                 None
             }
         }
     };
     let handlers = names.iter().filter_map(&mut handler).collect();
-    let of_formatters = sections.iter().filter(|(name, _)| name.starts_with("formatter_"));
-    let entries = of_formatters.flat_map(|(_, entries)| entries);
-    let formats = entries.filter(|(key, _)| key == "format").map(|(_, format)| format.clone()).collect();
+    let formats = ini.in_sections("formatter_", "format").map(String::from).collect();
     LogConfig { handlers, unsupported, formats }
 }
 

@@ -3,7 +3,6 @@
 //! measurements.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use config::{Node, Value};
@@ -120,11 +119,7 @@ fn parse_pcr(setting: &Node) -> std::result::Result<Option<i128>, ()> {
 
 /// Returns the text whose digest extends the PCR. systemd's log of measurements has it too, so that it must not be a secret.
 fn text_of(name: &str, content: &[u8]) -> String {
-    let mut text = format!("cloud-init:{name}:");
-    for byte in encoding::sha::sha256(content) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("cloud-init:{name}:{}", encoding::hex::encode(&encoding::sha::sha256(content)))
 }
 
 fn record_line(pcr: i128, text: &str) -> String {

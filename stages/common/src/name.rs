@@ -13,30 +13,15 @@ pub enum StageName {
     Final,
 }
 
-/// A list of modules, and a setting of `output:`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// `cloud_init_modules`.
-    Init,
-    /// `cloud_config_modules`.
-    Config,
-    /// `cloud_final_modules`.
-    Final,
-}
-
-impl Mode {
-    /// Returns the mode of this name.
-    pub fn named(name: &str) -> Option<Mode> {
-        [Mode::Init, Mode::Config, Mode::Final].into_iter().find(|mode| mode.as_str() == name)
-    }
-
-    /// Returns the mode's name in configurations and on command lines.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Init => "init",
-            Mode::Config => "config",
-            Mode::Final => "final",
-        }
+encoding::words! {
+    /// A list of modules, and a setting of `output:`, by its name in configurations and on command lines.
+    pub enum Mode {
+        /// `cloud_init_modules`.
+        Init = "init",
+        /// `cloud_config_modules`.
+        Config = "config",
+        /// `cloud_final_modules`.
+        Final = "final",
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::source_map::from_json;
 use config::{Node, Position};
-use datasource::{NetworkSource, datasource};
+use datasource::datasource;
 use netconfig::apply::{DEFAULT_WAIT, MANIFEST};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
@@ -221,7 +221,7 @@ pub(crate) fn network_inputs(boot: &Boot, instance: Option<&Instance>) -> Inputs
     let row = instance.and_then(|i| datasource(&i.datasource));
     Inputs {
         disabled_by_file: Some(boot.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
-        order: row.map(|row| row.network_order.iter().map(to_source).collect()),
+        order: row.map(|row| row.network_order.to_vec()),
         command_line: source::from_command_line(&boot.command_line)
             .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
         initramfs: facts::initramfs_config(sys, &boot.command_line),
@@ -295,15 +295,6 @@ fn is_fallback_disabled(boot: &Boot) -> bool {
     let places = [system.at_path(&["system_info", key]), system.get(key)];
     let mut set = places.into_iter().flatten().peekable();
     if set.peek().is_none() { boot.distro().has_own_network_setup } else { set.any(|n| !n.is_falsy()) }
-}
-
-fn to_source(source: &NetworkSource) -> Source {
-    match source {
-        NetworkSource::CommandLine => Source::CommandLine,
-        NetworkSource::Initramfs => Source::Initramfs,
-        NetworkSource::System => Source::System,
-        NetworkSource::Datasource => Source::Datasource,
-    }
 }
 
 /// Returns the name of an instance's network configuration in messages.

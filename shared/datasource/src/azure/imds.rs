@@ -232,15 +232,7 @@ pub fn retry_until(
 
 /// Returns a random UUID (RFC 9562), by which Azure's staff find a request in their logs.
 fn request_id(sys: &System) -> Result<String> {
-    let mut bytes = sys.random_bytes(16)?;
-    for (at, keep, set) in [(6, 0x0f, 0x40), (8, 0x3f, 0x80)] {
-        if let Some(byte) = bytes.get_mut(at) {
-            *byte = *byte & keep | set;
-        }
-    }
-    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default());
-    Ok(groups.join("-"))
+    Ok(encoding::hex::uuid(&sys.random_bytes(16)?, 4))
 }
 
 /// Returns the text of a scalar at a path of a document, if there is any.

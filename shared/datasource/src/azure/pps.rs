@@ -25,17 +25,18 @@ const TICK: Duration = Duration::from_secs(60);
 // Wait: Azure | the rest of the local stage, after each notification of a pre-provisioned machine | `TimeoutStartSec=` of `cloud-init-local.service`
 const START_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The way in which a machine waits in a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolKind {
-    /// Its NIC loses the carrier and gets it back, on the other network.
-    Running,
-    /// Its NIC is removed and others are added.
-    Savable,
-    /// It is shut down. Its disk becomes that of another machine.
-    OsDisk,
-    /// It was restarted in a pool.
-    Unknown,
+encoding::words! {
+    /// The way in which a machine waits in a pool, in Azure's word.
+    pub enum PoolKind {
+        /// Its NIC loses the carrier and gets it back, on the other network.
+        Running = "Running",
+        /// Its NIC is removed and others are added.
+        Savable = "Savable",
+        /// It is shut down. Its disk becomes that of another machine.
+        OsDisk = "PreprovisionedOSDisk",
+        /// It was restarted in a pool.
+        Unknown = "Unknown",
+    }
 }
 
 impl PoolKind {
@@ -51,16 +52,6 @@ impl PoolKind {
             false => {
                 [PoolKind::Savable, PoolKind::OsDisk, PoolKind::Running].into_iter().find(|kind| is(*kind))
             }
-        }
-    }
-
-    /// Returns Azure's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PoolKind::Running => "Running",
-            PoolKind::Savable => "Savable",
-            PoolKind::OsDisk => "PreprovisionedOSDisk",
-            PoolKind::Unknown => "Unknown",
         }
     }
 }

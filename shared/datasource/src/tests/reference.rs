@@ -2,9 +2,10 @@
 //! in the documentation of their files: a page of the book and the manual page cloud-init-datasources(7).
 
 use scratch::{Document, check_generated, source_path};
+use state::NetworkSource;
 
 use crate::service::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
-use crate::{DATASOURCES, Datasource, NetworkSource, Requests};
+use crate::{DATASOURCES, Datasource, Requests};
 
 const SOURCE: &str = "shared/datasource/src and shared/clouds/src";
 const COLUMNS: [&str; 4] = ["setting", "type", "default", "meaning"];
@@ -85,6 +86,7 @@ fn network_order(datasource: &Datasource) -> String {
         NetworkSource::Initramfs => "the initramfs",
         NetworkSource::System => "the configuration in `/etc/cloud`",
         NetworkSource::Datasource => "the datasource",
+        NetworkSource::Fallback => "DHCP on the preferred NIC",
     });
     names.collect::<Vec<_>>().join(", ")
 }

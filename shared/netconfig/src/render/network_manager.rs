@@ -307,13 +307,7 @@ fn keyfile_bool(value: &Node) -> String {
 
 /// Returns the name-based UUID (version 5) of a link's profile.
 fn uuid(name: &str) -> String {
-    let digest = sha1(&[&UUID_NAMESPACE[..], name.as_bytes()].concat());
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    bytes[6] = bytes[6] & 0x0f | 0x50;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    encoding::hex::uuid(&sha1(&[&UUID_NAMESPACE[..], name.as_bytes()].concat()), 5)
 }
 
 fn available(sys: &System) -> bool {

@@ -116,7 +116,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     let bytes = build_archive(machine, args, LIMITS)?;
     // Written under an unpredictable name and renamed: a link that another user creates meanwhile (in /tmp) is replaced, not
     // followed.
-    let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
+    let chance = encoding::hex::encode(&host.random_bytes(8)?);
     let temporary = format!("{directory}/.cloud-init.tar.gz.{chance}");
     let options = WriteOptions::secret().owner(archive_owner(|name| std::env::var(name).ok()));
     let written = host.write(&temporary, bytes, options).and_then(|_| host.rename(&temporary, path));

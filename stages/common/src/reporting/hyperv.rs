@@ -100,12 +100,7 @@ fn time(event: &Event) -> String {
 
 /// Returns a random UUID, which makes the keys unique.
 fn uuid(sys: &System) -> String {
-    let mut bytes = sys.random_bytes(16).unwrap_or_default();
-    bytes.resize(16, 0);
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &hex[range]).join("-")
+    encoding::hex::uuid(&sys.random_bytes(16).unwrap_or_default(), 4)
 }
 
 #[cfg(test)]

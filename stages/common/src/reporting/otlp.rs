@@ -52,7 +52,7 @@ impl Otlp {
     fn id(&self, name: &str, begin: Duration) -> String {
         let nanos = if name.contains('/') { begin.as_nanos() } else { 0 };
         let hash = encoding::sha::sha256(format!("{} {name} {nanos}", self.trace).as_bytes());
-        hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        encoding::hex::encode(&hash[..8])
     }
 
     fn add(
