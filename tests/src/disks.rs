@@ -40,9 +40,13 @@ pub fn attach(tree: &Path, image: &Path) -> Disk {
     if is_unmountable {
         run("debugfs", &["-w", "-R", "feature FEATURE_I30", &image]);
     }
-    let device = run("losetup", &["--find", "--show", &image]);
+    attach_image(node, &image, if serial.is_some() { &tree } else { "" })
+}
+
+/// Attaches an image as this node. If a directory is given, it is mounted in advance with these files.
+pub fn attach_image(node: &str, image: &str, mounted: &str) -> Disk {
+    let device = run("losetup", &["--find", "--show", image]);
     let numbers = run("stat", &["-c", "%Hr:%Lr", &device]);
-    let mounted = if serial.is_some() { tree } else { String::new() };
     Disk { description: format!("{node}={numbers}={mounted}"), device }
 }
 

@@ -1,7 +1,19 @@
-//! Programs that live beside cloud-init: Cluster API's boothook, which restarts cloud-init; and, by night, the programs of Debian
-//! that call, read or feed cloud-init, each run for what it needs of it. docs/beside.md has the table.
+//! Programs that live beside cloud-init: Cluster API's boothook, which restarts cloud-init; the programs of Debian that make
+//! seeds; and, by night, those that call, read or feed cloud-init, each run for what it needs of it. docs/beside.md has the table.
 
-use tests::{Facts, Machine, not_tried, testing_upstream};
+use tests::{Cloud, Facts, Machine, not_tried, testing_upstream};
+
+/// The packages of Debian with these programs.
+const PROGRAMS: &[&str] = &[
+    "ansible-core",
+    "cloud-image-utils",
+    "netplan.io",
+    "open-vm-tools",
+    "python3-yaml",
+    "sosreport",
+    "virtinst",
+    "waagent",
+];
 
 /// As Cluster API's provider for AWS writes it: the boothook fetches the real user-data, and a later part includes it.
 const CLUSTER_API: &str = r#"Content-Type: multipart/mixed; boundary="limit"
@@ -57,6 +69,70 @@ fn cluster_api_includes_what_its_boothook_wrote() {
         assert_eq!(seen, ["joined", "ran"], "{name}: {}", facts.diagnostics());
         assert_eq!(facts.text("hostname"), "member", "{name}: {}", facts.diagnostics());
         assert!(facts.text("status").contains("status: done"), "{name}: {}", facts.diagnostics());
+    }
+}
+
+/// Makes seeds in /srv/seeds: images, and their files in directories.
+const MAKERS: &str = r##"
+mkdir /srv/seeds
+cd /srv/seeds
+printf '#cloud-config\nhostname: made\nssh_authorized_keys: [ssh-ed25519 AAAA made]\n' >user
+printf '#!/bin/sh\n' >script
+printf 'instance-id: i-made\n' >meta
+printf 'version: 2\nethernets: {lo: {addresses: [192.0.2.7/32]}}\n' >net
+write-mime-multipart --output multi user script:text/x-shellscript
+write-mime-multipart --gzip --output packed user script:text/x-shellscript
+cloud-localds localds user meta
+cloud-localds --hostname localds --dsmode local metadata user
+cloud-localds --network-config net --vendor-data script mime multi meta
+cloud-localds gzip packed meta
+mkdir -p drive/openstack/latest
+cp user drive/openstack/latest/user_data
+echo '{"uuid": "i-drive", "hostname": "drive"}' >drive/openstack/latest/meta_data.json
+genisoimage -quiet -output genisoimage -volid config-2 -joliet -rock drive
+cp user user-data
+cp meta meta-data
+genisoimage -quiet -output capitals -volid CIDATA -joliet -rock user-data meta-data
+cat >make.py <<'END'
+import os, sys
+sys.path.insert(0, "/usr/share/virt-manager")
+from virtinst.install import cloudinit, installerinject
+data = cloudinit.CloudInitData()
+data.user_data, data.meta_data, data.network_config = "user", "meta", "net"
+pairs = cloudinit.create_files("/srv/seeds", data)
+os.rename(installerinject.perform_cdrom_injections(pairs, "/srv/seeds", cloudinit=True), "virt-install")
+END
+python3 make.py
+for image in localds metadata mime gzip genisoimage capitals virt-install; do
+  xorriso -osirrox on -indev $image -extract / $image.files
+done 2>/dev/null
+chmod -R u+w .
+"##;
+
+/// What each of the seeds makes of a machine: id, hostname and datasource.
+#[test]
+fn seeds_of_debians_programs_are_used() {
+    let machine = Machine::with("makers", PROGRAMS);
+    machine.run(&["bash", "-ec", MAKERS]);
+    let seeds = machine.scratch("upper").join("srv/seeds");
+    for (image, id, source) in [
+        ("localds", "i-made", "nocloud"),
+        ("metadata", "iid-local01", "nocloud"),
+        ("mime", "i-made", "nocloud"),
+        ("gzip", "i-made", "nocloud"),
+        ("genisoimage", "i-drive", "configdrive"),
+        ("capitals", "i-made", "nocloud"),
+        ("virt-install", "i-made", "nocloud"),
+    ] {
+        let files = seeds.join(format!("{image}.files"));
+        let cloud = Cloud::new("none").with_medium(&seeds.join(image), &files);
+        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", "datasource_list: [NoCloud, ConfigDrive, None]\n");
+        let boot = cloud.boot(&["local", "network"]);
+        assert!(boot.succeeded(), "{image}: {:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+        let found = (cloud.file("/var/lib/cloud/data/instance-id"), cloud.id(), cloud.file("/etc/hostname"));
+        assert_eq!(found, (format!("{id}\n"), source.into(), "made\n".into()), "{image}\n{}", cloud.log());
+        let keys = cloud.file("/home/debian/.ssh/authorized_keys");
+        assert!(keys.contains("AAAA made"), "{image}: {keys}\n{}", cloud.log());
     }
 }
 
@@ -174,19 +250,7 @@ fn clients_find_what_they_ask_for() {
     if testing_upstream() {
         return not_tried("clients_find_what_they_ask_for", "the packages beside it are Firstlight's");
     }
-    let machine = Machine::with(
-        "clients",
-        &[
-            "ansible-core",
-            "cloud-image-utils",
-            "netplan.io",
-            "open-vm-tools",
-            "python3-yaml",
-            "sosreport",
-            "virtinst",
-            "waagent",
-        ],
-    );
+    let machine = Machine::with("clients", PROGRAMS);
     machine.install();
     let place = machine.scratch("beside");
     let built = tests::package().with_file_name("");

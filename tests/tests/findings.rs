@@ -4,6 +4,7 @@
 use tests::Sandbox;
 
 const USER_DATA: &str = "#cloud-config
+hostname: my_host
 growpart: {mode: fast}
 ntp: {servers: {a: b}}
 ssh_deletekeys: [x]
@@ -39,7 +40,8 @@ fn each_finding_is_reported_once() {
         "ntp.servers: expected",
         "ssh_deletekeys: expected",
         "write_files[0].append: expected",
-        // The table accepts any text here, but the module does not.
+        // The table accepts any text here, but the modules do not.
+        "hostname: expected",
         "write_files[1].permissions: expected",
         "users[0].uid: expected",
         "users[0].sudo: expected",

@@ -48,6 +48,18 @@ fn output_of_user_data_is_that_of_programs() {
     check_boot!(machine, boot, has("/var/log/a", "running 'modules:config'"));
 }
 
+/// Also those of a shell's command.
+#[test]
+fn files_of_output_are_private() {
+    let output = "output: {config: ['>> /var/log/a', '| tee -a /var/log/b'], final: '| cat >/var/log/c'}\n";
+    let machine = machine("log-private", output);
+    let boot = machine.run(&STAGES);
+    check_boot!(machine, boot, boot.succeeded());
+    for path in ["/var/log/a", "/var/log/b", "/var/log/c"] {
+        assert_eq!(mode(&machine, path), 0o640, "{path}\n{boot:?}");
+    }
+}
+
 #[test]
 fn logging_configuration_in_a_file_is_obeyed() {
     let machine = machine("log-file", "log_cfgs: [/etc/log.conf]\n");

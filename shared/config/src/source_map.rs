@@ -3,8 +3,8 @@
 //! configuration, which the cache stores as JSON. Both store their origins as well, so that every message refers to
 //! the user's own file.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub struct SourceMap {
     table: OnceCell<HashMap<Location, Position>>,
     /// Treats every finding as not yet reported.
     ignore_reported: bool,
+    /// What this process has reported.
+    messages: RefCell<BTreeSet<String>>,
 }
 
 /// The file, line and column of a value in a merged cloud-config.
@@ -44,6 +46,11 @@ impl SourceMap {
     /// Returns whether the check of the cloud-configs has already reported the value at this place as invalid.
     pub fn was_reported(&self, sys: &System, origin: &Position) -> bool {
         !self.ignore_reported && self.find(sys, origin).is_some()
+    }
+
+    /// Returns whether a message is new: several modules read a key such as the hostname.
+    pub fn is_new(&self, message: String) -> bool {
+        self.messages.borrow_mut().insert(message)
     }
 
     fn find(&self, sys: &System, mark: &Position) -> Option<&Position> {

@@ -52,8 +52,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     context.sys.set_cause_key("groups");
     for group in &accounts.groups {
-        let result = context.distro.create_group(context.sys, &group.name, &group.members);
-        failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
+        let Err(e) = context.distro.create_group(context.sys, &group.name, &group.members) else { continue };
+        warning!(context.sys, "group {}: {e}", group.name);
+        // A name that groupadd refuses is not a failure of the boot.
+        failed.extend(distro::is_portable_name(&group.name).then_some(e));
     }
     let keys = std::cell::LazyCell::new(|| ConfigKeys::of(context.config));
     let is_refused =
@@ -305,14 +307,16 @@ impl<'a> UserCreator<'a> {
             _ => Ok(()),
         };
         let (passwd, hashed) = (&keys.passwd.0, &keys.hashed_passwd.0);
-        // `!` is a lock without a password: removing it would open the account.
-        let is_given = |password: &OptionalSecret| {
-            password.0.as_ref().is_some_and(|s| s.0.is_empty() || s.0.contains(|c| c != '!'))
+        let text = |password: &'a OptionalSecret| password.0.as_ref().map(|s| s.0.as_str());
+        // The last one that is not empty is what the account gets. `!` is a lock without a password: removing it would open
+        // the account.
+        let values = [text(hashed), text(&keys.plain_text_passwd), text(passwd).filter(|_| new)];
+        let given = match values.iter().position(|value| value.is_some_and(|text| !text.is_empty())) {
+            Some(at) => at == 1 || values[at].is_some_and(|text| text.contains(|c| c != '!')),
+            None => values.iter().any(Option::is_some),
         };
-        let mut given = keys.plain_text_passwd.0.is_some() || is_given(hashed);
         if new {
             // The hash is not an argument of useradd, because every process could read it.
-            given |= is_given(passwd);
             set(passwd, true)?;
         } else if passwd.0.is_some() && !given {
             warning!(sys, "user {name} already exists; ignoring 'passwd'");

@@ -125,7 +125,8 @@ impl System {
     pub fn redirect_to_shell(&self, streams: Streams, line: &str) -> Result<()> {
         let what = format!("redirecting to | {line}");
         let mut shell = std::process::Command::new("/bin/sh");
-        shell.args(["-c", line]).stdin(Stdio::piped());
+        // Files that it makes are as private as the log.
+        shell.args(["-c", &format!("umask 037\n{line}")]).stdin(Stdio::piped());
         if !self.is_live() {
             chroot_child(&mut shell, self.root().as_path(), "/");
         }

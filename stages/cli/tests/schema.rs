@@ -588,6 +588,11 @@ fn schema_checks_the_system_of_root() {
     let (code, out, err) = machine.run_words(&["schema", "--system"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("'text/cloud-boothook' not currently evaluated"), "{out}");
+    // Data that no handler knows is an error, as it is with --config-file.
+    put("user-data.txt", "hostname: web\n");
+    put("user-data.txt.i", "Content-Type: text/x-not-multipart\n\nhostname: web\n");
+    let (code, _, err) = machine.run_words(&["schema", "--system"]);
+    assert_eq!((code, err.contains("Unrecognized user-data header")), (1, true), "{err}");
 }
 
 /// What a foreign file has in names and comments is neither a line nor a command of the reviewer's terminal.

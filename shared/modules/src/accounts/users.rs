@@ -105,7 +105,11 @@ pub fn normalize(
     if entries.is_empty() && !refused.is_empty() {
         entries.push(("default".into(), merge_missing(refused.iter().map(|(_, map)| map))));
     }
-    let distro_default = distro_default.and_then(Node::as_map).map(valid_keys);
+    let distro_default = distro_default.and_then(Node::as_map).map(|map| {
+        let valid = valid_keys(map);
+        has_refused |= map.get("name").is_some_and(|name| !name.is_null()) && valid.get("name").is_none();
+        valid
+    });
     let default = merge_missing(overrides.iter().chain(&distro_default));
     if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
         entries.push(("default".into(), Map::new()));

@@ -40,6 +40,11 @@ const NOTICE: &str =
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (apt, invalid, is_configured) = settings(context)?;
+    // `apt:` without a value hides the image's setting `preserve_sources_list`.
+    if !is_configured && context.config.get("apt").is_some_and(Node::is_null) {
+        debug!(sys, "apt has no value; skipping");
+        return Ok(());
+    }
     if !is_configured
         && (is_ubuntu_core(sys) || (sys.which("apt-get").is_none() && sys.which("apt").is_none()))
     {

@@ -56,6 +56,18 @@ fn unchanged_sources_are_not_fetched_again() {
     }
 }
 
+/// A user whose settings are all comments leaves `apt:`, which hides those of the image.
+#[test]
+fn a_key_without_a_value_changes_nothing() {
+    if !is_root("apt without a value") {
+        return;
+    }
+    let sandbox = machine("apt:\n");
+    sandbox.run(&MODULE).unwrap();
+    assert_eq!(sandbox.sys.read_text("/etc/apt/sources.list").unwrap(), "deb http://old trixie main\n");
+    assert_eq!(updates(&sandbox), 0);
+}
+
 #[test]
 fn passwords_in_urls_are_for_root_alone() {
     for (text, mode) in [

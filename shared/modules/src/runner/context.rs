@@ -114,14 +114,18 @@ impl Context<'_> {
         }
     }
 
-    /// Logs a finding with the user's position, unless the check of user-data and vendor-data has reported it already.
+    /// Logs a finding with the user's position, unless the check of user-data and vendor-data or another module has reported it
+    /// already.
     pub fn log_finding(&self, finding: &Finding) {
         let source = finding.at.source.as_deref().unwrap_or_default();
         let is_of_instance = source.starts_with(&self.layout.instance(""));
         let finding = Finding { at: self.source_map.resolve(self.sys, &finding.at), ..finding.clone() };
         match finding.kind {
             FindingKind::Unknown | FindingKind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
-            FindingKind::Invalid if self.source_map.was_reported(self.sys, &finding.at) => {
+            FindingKind::Invalid
+                if self.source_map.was_reported(self.sys, &finding.at)
+                    || !self.source_map.is_new(finding.to_string()) =>
+            {
                 debug!(self.sys, "{finding}")
             }
             FindingKind::Deprecated => deprecated!(self.sys, "{finding}"),

@@ -134,6 +134,13 @@ fn the_default_user_replaces_a_refused_name() {
     sandbox.run(&users_groups::MODULE).unwrap_err();
     sandbox.run(&ssh::MODULE).unwrap();
     assert_eq!(sandbox.file("/root/.ssh/authorized_keys").0, format!("{KEY}\n"));
+    // Another one has no valid name.
+    let mut sandbox = machine("users: [default]");
+    sandbox.system_info = config::yaml::parse("image", "default_user: {name: a b}").unwrap().root;
+    sandbox.instance.public_keys = vec![KEY.into()];
+    sandbox.run(&users_groups::MODULE).unwrap();
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.file("/root/.ssh/authorized_keys").0, format!("{KEY}\n"));
 }
 
 /// Alpine's passwd is busybox': it has no --expire, and fails for a password that is unlocked already.

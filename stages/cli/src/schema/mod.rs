@@ -130,7 +130,7 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
         let is_raw = length(&processed) == Some(0) && length(&raw).is_some_and(|length| length > 0);
         let path = if is_raw { raw } else { processed };
         if i == 0 || machine.sys.exists(&path) {
-            let parts_of_user = machine.sys.exists(&stored).then_some(stored);
+            let parts_of_user = (!is_raw && machine.sys.exists(&stored)).then_some(stored);
             parts.push(Document { name, schema_type: SchemaType::CloudConfig, path, parts: parts_of_user });
         }
     }
