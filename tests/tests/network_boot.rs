@@ -55,6 +55,8 @@ fn put_facts(machine: &Machine) {
 fn boots(service: &str, unit: &str, file: &str) {
     let machine = Machine::with(&format!("network-{service}"), SERVICES);
     let others = ["ifupdown", "netplan.io", "network-manager"].into_iter().filter(|p| *p != service);
+    // Its helper goes with it.
+    let others = others.chain((service != "ifupdown").then_some("ifenslave"));
     machine.run(&[&["dpkg", "--purge"], &others.collect::<Vec<_>>()[..]].concat());
     if unit != "systemd-networkd" {
         machine.run(&["systemctl", "disable", "systemd-networkd.service", "systemd-networkd.socket"]);

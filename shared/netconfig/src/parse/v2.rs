@@ -110,8 +110,10 @@ fn dhcp(build: &mut Builder, device: &Node, path: &str, overrides: &str, domain:
     }
 }
 
-/// The keys of a policy rule, each with its expectation.
-const RULE_KEYS: [(&str, fn(&str) -> bool, &str); 6] = [
+/// A key of a policy rule, whether a text is a value of it, and the expectation.
+type RuleKey = (&'static str, fn(&str) -> bool, &'static str);
+
+const RULE_KEYS: [RuleKey; 6] = [
     ("from", is_network, "an IP address with an optional /prefix"),
     ("to", is_network, "an IP address with an optional /prefix"),
     ("table", address::is_valid_gateway, "the number or name of a routing table"),
@@ -129,7 +131,7 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
     let mut rules = Vec::new();
     for (i, rule) in build.list(device, path, "routing-policy").iter().enumerate() {
         let key = format!("{path}.routing-policy[{i}]");
-        let is_invalid = |(name, is_valid, _): &&(&str, fn(&str) -> bool, &str)| {
+        let is_invalid = |(name, is_valid, _): &&RuleKey| {
             let value = rule.get(name).filter(|value| !value.is_null());
             value.is_some_and(|value| !value.scalar_text().is_some_and(|text| is_valid(&text)))
         };
