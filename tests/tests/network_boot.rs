@@ -1,15 +1,17 @@
-//! Two NICs that swap names, with fixed addresses of both families, booted with each supported network service: names,
-//! addresses, routes and resolvers are as configured, and SSH is reachable at every address. Also two NICs in different
+//! Two NICs that swap names, with fixed addresses of both families, a bond, and VLANs on a NIC and on the bond, booted with each
+//! supported network service: names, addresses, routes and resolvers are as configured, and SSH is reachable at the NICs'
+//! addresses. Also two NICs in different
 //! subnets: replies leave through the NIC that received the request (policy routing).
 
 use std::fmt::Write;
 
 use tests::{Facts, Machine, fail, tests_dir};
 
-const SERVICES: &[&str] = &["ifupdown", "netplan.io", "network-manager", "systemd-resolved"];
+/// With ifupdown's helper for bonds.
+const SERVICES: &[&str] = &["ifenslave", "ifupdown", "netplan.io", "network-manager", "systemd-resolved"];
 
 /// The kernel's eth0 is on the first link and is renamed to eth1; the second one vice versa.
-const NICS: &str = "eth0 52:54:00:70:00:01\neth1 52:54:00:71:00:02\n";
+const NICS: &str = "eth0 52:54:00:70:00:01\neth1 52:54:00:71:00:02\neth2 52:54:00:72:00:03\n";
 
 const CONFIG: &str = r#"version: 2
 ethernets:
@@ -25,6 +27,17 @@ ethernets:
     addresses: [10.71.0.5/24, "fd00:71::5/64"]
     routes: [{to: 192.0.2.0/24, via: 10.71.0.1, metric: 50}, {to: "2001:db8:2::/48", via: "fd00:71::1"}]
     nameservers: {addresses: [10.71.0.53], search: [two.test]}
+  eth2:
+    match: {macaddress: "52:54:00:72:00:03"}
+    set-name: eth2
+bonds:
+  bond0:
+    interfaces: [eth2]
+    parameters: {mode: active-backup, mii-monitor-interval: 100}
+    addresses: [10.72.0.5/24]
+vlans:
+  bond0.7: {id: 7, link: bond0, addresses: [10.73.0.5/24]}
+  eth0.9: {id: 9, link: eth0, mtu: 1400, addresses: [10.74.0.5/24, "fd00:74::5/64"]}
 "#;
 
 fn read(name: &str) -> String {
@@ -42,6 +55,8 @@ fn put_facts(machine: &Machine) {
 fn boots(service: &str, unit: &str, file: &str) {
     let machine = Machine::with(&format!("network-{service}"), SERVICES);
     let others = ["ifupdown", "netplan.io", "network-manager"].into_iter().filter(|p| *p != service);
+    // Its helper goes with it.
+    let others = others.chain((service != "ifupdown").then_some("ifenslave"));
     machine.run(&[&["dpkg", "--purge"], &others.collect::<Vec<_>>()[..]].concat());
     if unit != "systemd-networkd" {
         machine.run(&["systemctl", "disable", "systemd-networkd.service", "systemd-networkd.socket"]);
@@ -77,6 +92,15 @@ fn boots(service: &str, unit: &str, file: &str) {
         "eth1 address fd00:70::5/64",
         "eth0 address 10.71.0.5/24",
         "eth0 address fd00:71::5/64",
+        "eth2 master bond0",
+        "bond0 bond active-backup 1",
+        "bond0 address 10.72.0.5/24",
+        "bond0.7 vlan 7",
+        "bond0.7 address 10.73.0.5/24",
+        "eth0.9 vlan 9",
+        "eth0.9 mtu 1400",
+        "eth0.9 address 10.74.0.5/24",
+        "eth0.9 address fd00:74::5/64",
     ] {
         has(fact);
     }

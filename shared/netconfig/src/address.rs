@@ -25,6 +25,11 @@ pub fn is_link_local(address: &str) -> bool {
     address.parse::<Ipv6Addr>().is_ok_and(|a| a.is_unicast_link_local())
 }
 
+/// Returns whether this is 0.0.0.0 or ::, which no gateway has.
+pub fn is_unspecified(address: &str) -> bool {
+    address.parse::<IpAddr>().is_ok_and(|a| a.is_unspecified())
+}
+
 /// Returns the prefix length if the configuration has none: the common subnet size of the address family.
 fn default_prefix(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 24 } else { 64 }

@@ -113,12 +113,12 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:5:10: network.ethernets.three: expected a map, found a list; ignored",
                 "net:6:63: network.ethernets.four.match: expected a map, found a string; ignored",
                 "net:6:82: network.ethernets.four.nameservers: expected a map, found a list; ignored",
-                "net:6:21: network.ethernets.four.addresses: expected a list, found a string; ignored",
+                "net:6:21: network.ethernets.four.addresses: expected a list, found a string; using it as an item",
                 "net:6:41: network.ethernets.four.routes: expected a list, found a map; ignored",
                 "net:7:8: network.bonds: expected a map of devices, found a string; ignored",
                 "net:4:3: network.two: has the same name as good",
             ],
-            &["good:1", "good:0", "four:0"],
+            &["good:1", "good:0", "four:1"],
         ),
         (
             v2,
@@ -341,6 +341,10 @@ fn impossible_values_are_reported() {
         (v2("mtu: 0"), "", ""),
         (v2("gateway4: _dhcp4"), "", ""),
         (v2("gateway4: fd00::1"), "ethernets.e.gateway4", "expected an IPv4 address"),
+        (v2("gateway4: 0.0.0.0"), "ethernets.e.gateway4", "the address of no gateway; ignored"),
+        (v2("wakeonlan: often"), "ethernets.e.wakeonlan", "expected true or false, found a string; ignored"),
+        (v2("optional: 'on', accept-ra: 2"), "", ""),
+        (v2("activation-mode: later"), "ethernets.e.activation-mode", "expected manual or off; ignored"),
         (v2("gateway6: 10.0.0.1"), "ethernets.e.gateway6", "expected an IPv6 address"),
         (
             v2("nameservers: {addresses: [1.1.1.1, x]}"),
@@ -363,9 +367,39 @@ fn impossible_values_are_reported() {
             "undefined member f",
         ),
         (
+            v2("routing-policy: [{from: 10.0.0.300, table: 7}]"),
+            "ethernets.e.routing-policy[0].from",
+            "expected an IP address with an optional /prefix; ignored",
+        ),
+        (
+            v2("routing-policy: [{from: 10.0.0.3, table: x y}]"),
+            "ethernets.e.routing-policy[0].table",
+            "expected the number or name of a routing table; ignored",
+        ),
+        (
+            v2("routing-policy: [{to: fd00::/8, table: 7, priority: -4}]"),
+            "ethernets.e.routing-policy[0].priority",
+            "expected a number from 0 to 4294967295; ignored",
+        ),
+        (
+            v2("routing-policy: [{from: 10.0.0.0/8, to: ~, mark: 0x7, type-of-service: 8, priority: '4'}]"),
+            "",
+            "",
+        ),
+        (
             "{ethernets: {e: {dhcp4: true}}}".into(),
             "version",
             "required, but missing; reading the configuration as version 2",
+        ),
+        (
+            "{config: [{type: physical, name: e, subnets: [{type: dhcp}]}]}".into(),
+            "version",
+            "required, but missing; reading the configuration as version 1",
+        ),
+        (
+            "{version: '2', ethernets: {e: {dhcp4: true}}}".into(),
+            "version",
+            "expected a number without quotes; reading the configuration as version 2",
         ),
     ] {
         let root = config::yaml::parse("net", &text).unwrap().root;

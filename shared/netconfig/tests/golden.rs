@@ -107,7 +107,7 @@ fn unusable_inputs_are_rejected_with_their_position() {
     let facts = Facts::default();
     for (input, message) in [
         ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2, found an integer"),
-        ("version: '1'\nconfig: []\n", "input:1:10: network.version: expected 1 or 2, found a string"),
+        ("version: '3'\nconfig: []\n", "input:1:10: network.version: expected 1 or 2, found a string"),
         ("version: two\n", "input:1:10: network.version: expected 1 or 2, found a string"),
         ("ethernets: {}\n", "network.version: expected 1 or 2"),
         ("just text\n", "expected a map"),
@@ -208,7 +208,7 @@ config:
     let mut tested = Vec::new();
     for (input, renderer, distro, wanted) in [
         (V2, "netplan", "debian", &[][..]),
-        (V2, "networkd", "debian", &["!5:16 eth0.wakeonlan"][..]),
+        (V2, "networkd", "debian", &["5:16 eth0.wakeonlan"][..]),
         (
             V2,
             "network-manager",
@@ -318,6 +318,10 @@ fn invalid_parts_are_not_passed_through() {
             "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {}}}, ethernets: {e: {}}, wifis: {w: {}}",
         ),
         (
+            "bonds: {b: {dhcp4: true, interfaces: [], mtu: 7, parameters: {mode: 1}}, c: {interfaces: [], parameters: {mode: '4'}}}",
+            "bonds: {b: {dhcp4: true, interfaces: [], parameters: {mode: active-backup}}, c: {interfaces: [], parameters: {mode: 802.3ad}}}",
+        ),
+        (
             "ethernets: {e: {activation-mode: off}, f: {mtu: 7}}",
             "ethernets: {e: {activation-mode: 'off'}, f: {}}",
         ),
@@ -328,6 +332,14 @@ fn invalid_parts_are_not_passed_through() {
         (
             "ethernets: {e: {dhcp4: true}}, vlans: {v: {id: 5000, link: e}, w: {id: 5, link: f}}",
             "ethernets: {e: {dhcp4: true}, f: {}}, vlans: {w: {id: 5, link: f}}",
+        ),
+        (
+            "ethernets: {e: {addresses: 10.0.0.5/8, nameservers: {addresses: 1.1.1.1 9.9.9.9, search: a.b}, mtu: 7}}",
+            "ethernets: {e: {addresses: [10.0.0.5/8], nameservers: {addresses: [1.1.1.1, 9.9.9.9], search: [a.b]}}}",
+        ),
+        (
+            "ethernets: {e: {dhcp4: true, wakeonlan: often, activation-mode: later, routing-policy: [{from: x}, {to: 10.0.0.1, table: 7}]}}",
+            "ethernets: {e: {dhcp4: true, routing-policy: [{to: 10.0.0.1, table: 7}]}}",
         ),
     ] {
         let network = |sections: &str| format!("network: {{{sections}, version: 2}}");
@@ -344,6 +356,58 @@ fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) 
     let files: Vec<String> =
         converted.files.iter().map(|file| format!("{}\n{}", file.path, file.content)).collect();
     (files.join("\n"), converted.findings.iter().map(ToString::to_string).collect())
+}
+
+/// A route by 0.0.0.0 is on the link, as route(8) prints it and OpenStack and others write it; no service takes that gateway.
+#[test]
+fn routes_without_a_next_hop_are_on_the_link() {
+    let input = "version: 1\nconfig:\n- type: physical\n  name: e\n  subnets:\n  - type: static\n    address: 192.0.2.5/32\n    \
+                 routes: [{network: 172.31.1.1, netmask: 255.255.255.255, gateway: 0.0.0.0}, {destination: 0.0.0.0/0, gateway: 172.31.1.1}]\n";
+    for (renderer, distro, expected) in [
+        ("networkd", "debian", "[Route]\nDestination=172.31.1.1/32\nScope=link\n"),
+        ("network-manager", "debian", "route1=172.31.1.1/32\nroute1_options=scope=253\n"),
+        ("eni", "debian", "post-up ip route add 172.31.1.1/32 dev $IFACE scope link || true\n"),
+        ("netplan", "debian", "scope: link\n                to: 172.31.1.1/32\n"),
+        ("sysconfig", "rhel", "172.31.1.1/32  dev e scope link\n"),
+        ("sysconfig", "opensuse", "172.31.1.1/32 - - e scope link\n"),
+    ] {
+        let (files, findings) = rendered(input, renderer, distro);
+        assert!(files.contains(expected) && !files.contains("via 0.0.0.0"), "{renderer}, {distro}: {files}");
+        assert!(findings.is_empty(), "{renderer}, {distro}: {findings:?}");
+    }
+}
+
+/// A destination without a prefix is a host, as netplan reads it; ip-route(8) rejects one with bits beyond its prefix.
+#[test]
+fn destinations_without_a_prefix_are_hosts() {
+    for (routes, expected) in [
+        ("routes: [{to: 10.6.0.7, via: 10.0.0.1}]", "Destination=10.6.0.7/32\n"),
+        ("routes: [{to: 10.6.0.0, via: 10.0.0.1}]", "Destination=10.6.0.0/32\n"),
+        ("routes: [{to: 'fd01::7', via: 'fd00::1'}]", "Destination=fd01::7/128\n"),
+        ("routes: [{to: 0.0.0.0, via: 10.0.0.1}]", "Destination=0.0.0.0/0\n"),
+        ("routes: [{network: 10.6.0.7, gateway: 10.0.0.1}]", "Destination=10.6.0.7/32\n"),
+        ("routes: [{network: 10.6.0.0, gateway: 10.0.0.1}]", "Destination=10.6.0.0/24\n"),
+        ("routes: [{network: 'fd01::7', gateway: 'fd00::1'}]", "Destination=fd01::7/128\n"),
+        ("routes: [{network: '::', gateway: 'fd00::1'}]", "Destination=::/0\n"),
+    ] {
+        let input = match routes.contains("via") {
+            true => format!("version: 2\nethernets: {{e: {{dhcp4: true, {routes}}}}}\n"),
+            false => format!(
+                "version: 1\nconfig: [{{type: physical, name: e, subnets: [{{type: dhcp, {routes}}}]}}]\n"
+            ),
+        };
+        let (files, _) = rendered(&input, "networkd", "debian");
+        assert!(files.contains(expected), "{routes}: {files}");
+    }
+}
+
+/// NetworkManager would use DHCP for a family that only a name server asks for.
+#[test]
+fn ipv4_name_servers_do_not_turn_on_dhcp() {
+    let input = "version: 2\nethernets: {e: {addresses: ['fd00::5/64'], nameservers: {addresses: [10.0.0.1, 'fd00::53']}}}\n";
+    let (files, findings) = rendered(input, "network-manager", "debian");
+    assert!(files.contains("[ipv4]\nmethod=disabled\n") && files.contains("dns=fd00::53;\n"), "{files}");
+    assert!(findings.len() == 1 && findings[0].contains("does not use; ignored"), "{findings:?}");
 }
 
 /// A route without its table or type would be another one: it is left out, with a warning, and the others are written.

@@ -62,24 +62,33 @@ pub fn check_network(root: &Node) -> Findings {
 const V2_SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
 
 fn check_version(reader: &mut Reader, node: &Node) {
-    match node.get("version").map(|version| (version, &version.value)) {
-        Some((_, Value::Int(1))) => check_value(reader, tables::network_v1::VERSION_1.types, node),
-        Some((_, Value::Int(2))) => check_value(reader, tables::network_v2::VERSION_2.types, node),
-        Some((version, _)) => reader.nested("version", |c| {
+    let is_set = |name: &&str| node.get(name).is_some_and(|section| !section.is_falsy());
+    let version = match node.get("version") {
+        Some(version) => version.scalar_text().map(|text| text.trim().to_string()),
+        // As in netplan.
+        None if V2_SECTIONS.iter().any(is_set) => Some("2".into()),
+        None => node.get("config").and_then(Node::as_seq).map(|_| "1".into()),
+    };
+    let types = match version.as_deref() {
+        Some("1") => Some((1, tables::network_v1::VERSION_1.types)),
+        Some("2") => Some((2, tables::network_v2::VERSION_2.types)),
+        _ => None,
+    };
+    match (types, node.get("version")) {
+        (Some((number, types)), _) => {
+            let mut node = node.clone();
+            node.as_map_mut().and_then(|map| map.insert("version", number));
+            check_value(reader, types, &node);
+        }
+        (None, Some(version)) => reader.nested("version", |c| {
             c.add_finding(FindingKind::Invalid, version, "expected 1 or 2");
         }),
-        // As in netplan.
-        None if V2_SECTIONS.iter().any(|name| node.get(name).is_some_and(|section| !section.is_falsy())) => {
-            let mut node = node.clone();
-            node.as_map_mut().and_then(|map| map.insert("version", 2));
-            check_value(reader, tables::network_v2::VERSION_2.types, &node);
-        }
-        None if node.as_map().is_some() => {
+        (None, None) if node.as_map().is_some() => {
             reader.nested("version", |c| {
                 c.add_finding(FindingKind::Invalid, node, "required, but missing");
             });
         }
-        None => reader.report_type_error(node, "a map of keys"),
+        (None, None) => reader.report_type_error(node, "a map of keys"),
     }
 }
 

@@ -160,7 +160,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
                     device.set_parent(name, &Node { at: stanza.at.clone(), ..parent.into() });
                 }
             }
-            device.add(name, interface, stanza, findings);
+            device.add(name, interface, stanza, facts, findings);
         }
     }
     add_lower(&mut devices);
@@ -221,7 +221,14 @@ impl Device {
         self.entry.insert("vlan_link", parent.clone());
     }
 
-    fn add(&mut self, name: &str, interface: &Interface, stanza: &Stanza, findings: &mut Findings) {
+    fn add(
+        &mut self,
+        name: &str,
+        interface: &Interface,
+        stanza: &Stanza,
+        facts: &Facts,
+        findings: &mut Findings,
+    ) {
         let is_1 = |word: &Node| word.as_str() == Some("1");
         let asks_dhcp = stanza.options.iter().any(|(name, words)| name == "dhcp" && words.iter().all(is_1));
         let method = match (&*stanza.family, &*stanza.method) {
@@ -260,12 +267,18 @@ impl Device {
                 "dns-nameservers" => servers = words.clone(),
                 "dns-nameserver" => servers.extend(words.iter().cloned()),
                 "dns-search" | "dns-domain" => drop(subnet.insert("dns_search", words.clone())),
-                "hwaddress" if self.entry.get("mac_address").is_none() => {
+                "hwaddress" => {
                     let is_keyword = |word: &&Node| ["ether", "random"].map(Some).contains(&word.as_str());
-                    self.entry
-                        .insert_some("mac_address", words.iter().find(|word| !is_keyword(word)).cloned());
+                    let mac = words.iter().find(|word| !is_keyword(word)).cloned();
+                    // ifupdown gives it to the interface. As in upstream it identifies a NIC that has it.
+                    let is_new = facts.mac_of(name).zip(mac.as_ref().and_then(Node::as_str));
+                    let is_new =
+                        is_new.is_some_and(|(_, new)| facts.name_of(&new.to_ascii_lowercase()).is_none());
+                    let key = if is_new { "macaddress" } else { "mac_address" };
+                    if self.entry.get(key).is_none() {
+                        self.entry.insert_some(key, mac);
+                    }
                 }
-                "hwaddress" => {}
                 "mtu" if stanza.family == "inet6" => drop(subnet.insert(option, number_or_text(first))),
                 "mtu" => drop(self.entry.insert(option, number_or_text(first))),
                 "accept-ra" | "autoconf" => {
@@ -437,6 +450,23 @@ mod tests {
         let (found, findings) = convert("iface e inet dhcp\niface e inet6 auto\n", &Facts::default());
         assert!(found.contains("control:manual,type:ipv6_slaac}"), "{found}");
         assert!(findings.is_empty(), "{findings:?}");
+    }
+
+    /// Otherwise no NIC would be configured.
+    #[test]
+    fn hwaddress_of_no_nic_is_the_one_to_set() {
+        let facts = Facts::from_pairs([("e", "02:00:00:00:00:01"), ("f", "02:00:00:00:00:02")]);
+        for (name, mac, key) in [
+            ("e", "ether 02:00:00:00:00:01", "mac_address"),
+            ("e", "02:00:00:00:00:02", "mac_address"),
+            ("e", "02:00:00:00:00:AA", "macaddress"),
+            ("late", "02:00:00:00:00:AA", "mac_address"),
+        ] {
+            let text = format!("auto {name}\niface {name} inet dhcp\n  hwaddress {mac}\n");
+            let (found, findings) = convert(&text, &facts);
+            assert!(found.contains(&format!("{{{key}:{}", &mac[mac.len() - 17..])), "{text}: {found}");
+            assert!(findings.is_empty(), "{findings:?}");
+        }
     }
 
     #[test]

@@ -44,7 +44,12 @@ impl Builder {
     /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.string(map, path, key)?;
-        self.restricted(map, path, key, text, address::is_gateway, "an IP address")
+        let text = self.restricted(map, path, key, text, address::is_gateway, "an IP address")?;
+        if address::is_unspecified(&text) {
+            self.ignore(map.get(key).unwrap_or(map), &join_key(path, key), "the address of no gateway");
+            return None;
+        }
+        Some(text)
     }
 
     /// Returns a driver or a device number, which a udev rule contains in quotes.
@@ -219,15 +224,12 @@ impl Builder {
         false
     }
 
-    /// Returns whether a key is true; a number other than 0 to 2 is reported and ignored.
+    /// Returns whether a key is true; anything but a boolean, 0, 1 and the kernel's 2 is reported and ignored.
     pub fn flag(&mut self, map: &Node, path: &str, key: &str) -> Option<bool> {
         let node = map.get(key).filter(|n| !n.is_null())?;
-        if matches!(node.value, Value::Float(_)) || node.as_int().is_some_and(|n| !(0..=2).contains(&n)) {
-            let problem = format!("expected true or false, found {}", described(node));
-            self.ignore(node, &join_key(path, key), &problem);
-            return None;
-        }
-        Some(is_true(node))
+        let is_flag =
+            node.as_int() == Some(2) || self.has_optional_type(node, &join_key(path, key), ValueType::Flag);
+        is_flag.then(|| is_true(node))
     }
 
     pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
@@ -341,7 +343,7 @@ impl Builder {
             if setting.values.is_empty() || setting.values.iter().any(is_name) {
                 kept.insert(setting.netplan, kept_value);
             } else {
-                self.report(node, &path, format!("expected {}; ignored", setting.values.join(" or ")));
+                self.ignore(node, &path, &format!("expected {}", setting.values.join(" or ")));
             }
         }
         kept

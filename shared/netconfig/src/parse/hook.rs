@@ -95,6 +95,9 @@ fn route(words: &[&str], interface: &str, is_v6: bool, is_old: bool) -> Option<M
         let number = value.parse::<i64>().ok().map(Node::from);
         route.insert(key, number.unwrap_or_else(|| value.into()));
     }
+    if route.get("gateway").is_none() && route.get("scope").is_none() {
+        route.insert("scope", "link");
+    }
     let gateway = route.get("gateway").and_then(Node::as_str);
     if to == "default" {
         let is_v6 = is_v6 || gateway.is_some_and(|gateway| gateway.contains(':'));
@@ -136,7 +139,7 @@ mod tests {
                 "10.9.0.0/255.255.0.0 gateway=10.0.0.1 metric=7",
             ),
             ("route add -net 10.9.0.0/16 gw 10.0.0.1 dev eth0", "10.9.0.0/16 gateway=10.0.0.1"),
-            ("route add -net 192.168.9.0 dev eth0", "192.168.9.0/24"),
+            ("route add -net 192.168.9.0 dev eth0", "192.168.9.0/24 scope=link"),
             ("route add -host 10.9.0.0 gw 10.0.0.1", "10.9.0.0/32 gateway=10.0.0.1"),
             ("route -A inet6 add fd01::/64 gw fd00::1", "fd01::/64 gateway=fd00::1"),
             ("route --inet6 add default gw fd00::1", "::/0 gateway=fd00::1"),

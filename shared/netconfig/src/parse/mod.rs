@@ -183,12 +183,13 @@ pub fn parse_parts(config: &Node, facts: &Facts) -> Result<Parsed, String> {
             return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
     };
-    if map.get("version").is_none() {
-        builder.report(
-            config,
-            "network.version",
-            "required, but missing; reading the configuration as version 2",
-        );
+    let written = map.get("version");
+    if written.and_then(Node::as_int).is_none() {
+        let problem =
+            if written.is_some() { "expected a number without quotes" } else { "required, but missing" };
+        let message =
+            format!("{problem}; reading the configuration as version {}", builder.parsed.model.version);
+        builder.report(written.unwrap_or(config), "network.version", message);
     }
     check::check(&mut builder);
     let mut parsed = builder.parsed;

@@ -207,7 +207,10 @@ fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>, unusable: &
     entry.insert_some("mac_address", mac_of(link));
     let params = link.entries().filter_map(|(key, value)| {
         let option = key.as_str().filter(|k| k.starts_with("bond") && *k != "bond_links")?;
-        Some((option.replace('_', "-").into(), value.clone()))
+        let name = value.as_str().and_then(|id| names.get(id)).filter(|_| option.ends_with("primary"));
+        let value =
+            name.map_or_else(|| value.clone(), |name| Node { at: value.at.clone(), ..name.as_str().into() });
+        Some((option.replace('_', "-").into(), value))
     });
     entry.insert("params", params.collect::<Map>());
     let members = items(link, "bond_links").filter_map(Node::as_str).filter(|id| !unusable.contains(id));
@@ -345,6 +348,17 @@ mod tests {
         assert_eq!(converted(&nulls), Ok(("eth1".into(), vec![])));
         let named = "[{id: a, name: n, ethernet_mac_address: x}]";
         assert_eq!(converted(named), Ok(("n".into(), vec![])));
+    }
+
+    /// netplan would reject the file.
+    #[test]
+    fn primary_of_a_bond_is_named_as_the_link() {
+        let links = "[{id: a, name: lan, ethernet_mac_address: '02:00:00:00:00:02'}, \
+                     {id: o, type: bond, bond_links: [a], bond_primary: a, bond_mode: a}]";
+        let data = config::yaml::parse("t", &format!("{{links: {links}, networks: [], services: []}}"));
+        let config = to_v1(&data.unwrap().root, &Facts::from_pairs(NICS), &mut Findings::default()).unwrap();
+        let params = items(&config, "config").find_map(|entry| entry.get("params")).unwrap();
+        assert_eq!(params.to_json().to_string(), r#"{"bond-mode":"a","bond-primary":"lan"}"#);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Removes invalid parts from a configuration that a renderer passes through, and adds the devices that others refer to:
 //! netplan would reject the whole file.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use config::{Map, Node, Value, join_key};
@@ -9,6 +8,7 @@ use config::{Map, Node, Value, join_key};
 use super::builder::Parsed;
 use crate::address::{is_ipv6, is_link_local};
 use crate::model::Link;
+use crate::render::bond_mode;
 
 /// The sections whose devices may have gateways.
 const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
@@ -16,15 +16,13 @@ const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
 /// The key whose value `off` YAML 1.1 reads as a boolean.
 const OFF_KEY: &str = "activation-mode";
 
+/// The lists for which a string is accepted.
+const LIST_KEYS: [&str; 3] = ["addresses", "search", "interfaces"];
+
 /// Returns the configuration without the values that the parser ignores, and with NICs for undefined members. A route, a rule
 /// or a VLAN is removed as a whole, because it would be another one.
-pub fn prune<'a>(config: &'a Node, parsed: &Parsed) -> Cow<'a, Node> {
-    let has_off = |link: &Link| link.settings.get(OFF_KEY).and_then(Node::as_str) == Some("off");
+pub fn prune(config: &Node, parsed: &Parsed) -> Node {
     let links = &parsed.model.links;
-    let is_changed = |link: &Link| has_off(link) || off_link_gateways(link).next().is_some();
-    if parsed.discarded.is_empty() && parsed.undefined.is_empty() && !links.iter().any(is_changed) {
-        return Cow::Borrowed(config);
-    }
     let removed: HashSet<&str> = parsed.discarded.iter().map(|key| whole(key)).collect();
     let mut config = without(config, "network", &removed);
     if let (Some(map), false) = (config.as_map_mut(), parsed.undefined.is_empty()) {
@@ -38,7 +36,7 @@ pub fn prune<'a>(config: &'a Node, parsed: &Parsed) -> Cow<'a, Node> {
             off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
         }
     }
-    Cow::Owned(config)
+    config
 }
 
 /// Returns the default gateways that are in no subnet of the link, for which netplan has no flag.
@@ -74,11 +72,20 @@ fn without(node: &Node, path: &str, removed: &HashSet<&str>) -> Node {
             let mut kept = Map::new();
             for (key, value) in map.iter() {
                 let path = join_key(path, &key.scalar_text().unwrap_or_default());
-                if key.as_str() == Some(OFF_KEY) && value.as_bool() == Some(false) {
-                    kept.insert(key.clone(), "off");
-                } else if !removed.contains(path.as_str()) {
-                    kept.insert(key.clone(), without(value, &path, removed));
+                let name = key.as_str().unwrap_or_default();
+                let is_off = name == OFF_KEY && value.as_bool() == Some(false);
+                if removed.contains(path.as_str()) && !is_off {
+                    continue;
                 }
+                let text = value.as_str().filter(|_| LIST_KEYS.contains(&name));
+                let written = match text {
+                    Some(text) => Value::Seq(text.split_whitespace().map(Node::from).collect()),
+                    None if is_off => Value::Str("off".into()),
+                    None if path.ends_with(".parameters.mode") => Value::Str(bond_mode(value)),
+                    None => value.value.clone(),
+                };
+                let written = Node { value: written, at: value.at.clone() };
+                kept.insert(key.clone(), without(&written, &path, removed));
             }
             // Without its criterion it would match every NIC.
             let is_emptied = |node: &Node| node.as_map().is_some_and(Map::is_empty);

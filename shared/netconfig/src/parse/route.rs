@@ -3,8 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::{Node, join_key};
+use system::Prefix;
 
-use crate::address::{NUMBER, Network, is_gateway, is_ipv6, is_valid_gateway, parse_network, parse_number};
+use crate::address::{
+    NUMBER, Network, is_gateway, is_ipv6, is_unspecified, is_valid_gateway, parse_network, parse_number,
+};
 use crate::model::Route;
 
 use super::builder::Builder;
@@ -70,6 +73,20 @@ pub fn is_other_family(gateway: &str, address: &str) -> bool {
 const TYPES: &[&str] =
     &["anycast", "blackhole", "broadcast", "local", "multicast", "prohibit", "throw", "unreachable"];
 
+/// Returns the prefix length of a destination without one: a host, as in netplan. In version 1 the address of a network keeps upstream's
+/// prefix.
+fn bare_prefix(network: &Network, keys: &RouteKeys) -> u8 {
+    let Ok(ip) = network.address.parse::<IpAddr>() else { return network.prefix };
+    let prefix = Prefix::new(ip, network.prefix);
+    let is_network = keys.has_netmask && prefix == prefix.network();
+    match ip {
+        ip if ip.is_unspecified() => 0,
+        _ if is_network => network.prefix,
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
 /// Returns a normalized route. Fails with the invalid key and the expected form: a route without its table, type or scope would
 /// be another route.
 fn parse_route<'n>(
@@ -107,11 +124,17 @@ fn parse_route<'n>(
         Network { address: any, prefix: 0 }
     } else {
         let mask = |key: &str| value(key).filter(|_| keys.has_netmask);
-        parse_network(to, mask("prefix"), mask("netmask")).map_err(|wanted| ("to", wanted))?
+        let masks = [mask("prefix"), mask("netmask")];
+        let network = parse_network(to, masks[0], masks[1]).map_err(|wanted| ("to", wanted))?;
+        let is_bare = !to.contains('/') && masks == [None, None];
+        Network { prefix: if is_bare { bare_prefix(&network, keys) } else { network.prefix }, ..network }
     };
     if via.is_some_and(|via| !is_gateway(via)) {
         return Err(("via", "an IP address"));
     }
+    // As route(8) prints it: without a gateway, on the link.
+    let on_link = via.is_some_and(is_unspecified).then(|| "link".to_string());
+    let via = via.filter(|via| !is_unspecified(via));
     let metric = value("metric").map(|node| parse_number(node).ok_or(("metric", NUMBER))).transpose()?;
     Ok(Route {
         network: network.address,
@@ -120,7 +143,7 @@ fn parse_route<'n>(
         metric: metric.map(Into::into),
         table: value("table").cloned(),
         kind,
-        scope,
+        scope: scope.or(on_link),
         from,
         ..Route::default()
     })

@@ -2,6 +2,8 @@
 
 use config::{Map, Node};
 
+use crate::address::parse_number;
+
 /// Returns a configuration of version 1.
 pub fn version_1(entries: Vec<Node>) -> Node {
     Node::from([("version", 1.into()), ("config", entries.into())])
@@ -22,7 +24,8 @@ pub fn is_disabled(config: &Node) -> bool {
     network_section(config).get("config").and_then(Node::as_str) == Some("disabled")
 }
 
-/// Returns the `version` of a configuration: 2 if it is not written and there is a section of version 2, as in netplan.
+/// Returns the `version` of a configuration, which may be in quotes. If it is not written, a section of version 2 means 2, as in
+/// netplan, and a list of entries 1.
 pub fn version(config: &Map) -> Option<u8> {
     let has_section = || {
         ["ethernets", "bonds", "bridges", "vlans"]
@@ -30,7 +33,8 @@ pub fn version(config: &Map) -> Option<u8> {
             .any(|name| config.get(name).is_some_and(|n| !n.is_falsy()))
     };
     match config.get("version") {
-        Some(version) => version.as_int().and_then(|n| u8::try_from(n).ok()),
-        None => has_section().then_some(2),
+        Some(version) => parse_number(version).and_then(|n| u8::try_from(n).ok()),
+        None if has_section() => Some(2),
+        None => config.get("config").and_then(Node::as_seq).map(|_| 1),
     }
 }

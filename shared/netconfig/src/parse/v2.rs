@@ -110,15 +110,38 @@ fn dhcp(build: &mut Builder, device: &Node, path: &str, overrides: &str, domain:
     }
 }
 
+/// A key of a policy rule, whether a text is a value of it, and the expectation.
+type RuleKey = (&'static str, fn(&str) -> bool, &'static str);
+
+const RULE_KEYS: [RuleKey; 6] = [
+    ("from", is_network, "an IP address with an optional /prefix"),
+    ("to", is_network, "an IP address with an optional /prefix"),
+    ("table", address::is_valid_gateway, "the number or name of a routing table"),
+    ("priority", |text| text.parse::<u32>().is_ok(), address::NUMBER),
+    ("mark", |text| text.bytes().all(|b| b.is_ascii_hexdigit() || b"x/".contains(&b)), address::NUMBER),
+    ("type-of-service", |text| text.parse::<u8>().is_ok(), "a number from 0 to 255"),
+];
+
+fn is_network(text: &str) -> bool {
+    address::parse_network(text, None, None).is_ok()
+}
+
+/// Returns the policy rules. Without one of its values a rule would be for other packets, so that it is ignored as a whole.
 fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
     let mut rules = Vec::new();
     for (i, rule) in build.list(device, path, "routing-policy").iter().enumerate() {
-        match rule.as_map() {
-            Some(_) => rules.push(rule.clone()),
-            None => {
-                let key = format!("{path}.routing-policy[{i}]");
-                build.discard_value(rule, &key, format!("expected a map, found {}", rule.kind()));
-            }
+        let key = format!("{path}.routing-policy[{i}]");
+        let is_invalid = |(name, is_valid, _): &&RuleKey| {
+            let value = rule.get(name).filter(|value| !value.is_null());
+            value.is_some_and(|value| !value.scalar_text().is_some_and(|text| is_valid(&text)))
+        };
+        if rule.as_map().is_none() {
+            build.discard_value(rule, &key, format!("expected a map, found {}", rule.kind()));
+        } else if let Some((name, _, wanted)) = RULE_KEYS.iter().find(is_invalid) {
+            let node = rule.get(name).unwrap_or(rule);
+            build.discard_value(node, &join_key(&key, name), format!("expected {wanted}"));
+        } else {
+            rules.push(rule.clone());
         }
     }
     rules
@@ -142,7 +165,15 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     }
     link.set_mac = build.mac(device, path, "macaddress");
     link.wakeonlan = build.flag(device, path, "wakeonlan");
-    if let Some(name) = build.name(device, path, "set-name") {
+    let mut new_name = build.name(device, path, "set-name");
+    let is_free = |name: &String| !facts.nics.iter().any(|nic| nic.name == *name);
+    // NICs are renamed by their addresses.
+    if has_pattern && link.mac.is_none() && !facts.nics.is_empty() && new_name.as_ref().is_some_and(is_free) {
+        new_name = None;
+        let problem = "a NIC is renamed only with match.macaddress; keeping its name";
+        build.report(device.get("set-name").unwrap_or(device), &join_key(path, "set-name"), problem);
+    }
+    if let Some(name) = new_name {
         link.name = name;
     } else if let Some(name) = link.mac.as_deref().and_then(|mac| facts.name_of(mac)) {
         link.name = name.to_string();
@@ -292,7 +323,16 @@ fn subnets(
         }
         Some(gateway)
     });
-    for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
+    let one = device.get("addresses").filter(|node| node.as_str().is_some_and(|text| !text.is_empty()));
+    if let Some(node) = one {
+        build.report(
+            node,
+            &join_key(path, "addresses"),
+            "expected a list, found a string; using it as an item",
+        );
+    }
+    let addresses = one.map(std::slice::from_ref).unwrap_or_else(|| build.list(device, path, "addresses"));
+    for (i, item) in addresses.iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
         // netplan also accepts `address: {lifetime: …, label: …}`.
         let written = match &item.value {
@@ -354,7 +394,11 @@ mod tests {
             // Names that are known.
             ("match: {name: ens7}", "ens7", &[], &[]),
             ("match: {macaddress: '52:54:00:00:00:03', name: 'e*'}", "eth3", &[], &[]),
-            ("match: {name: 'en*'}, set-name: lan", "lan", &[], &[]),
+            ("match: {macaddress: '52:54:00:00:00:09', name: 'en*'}, set-name: lan", "lan", &[], &[]),
+            ("match: {name: 'en*'}, set-name: ens1", "ens1", &[], &[]),
+            // Otherwise no NIC would have the name.
+            ("match: {name: 'en*'}, set-name: lan", "id", &["en*"], &["ens1", "ens2"]),
+            ("match: {name: eth3}, set-name: lan", "eth3", &[], &[]),
             // A key that is invalid or unknown does not make it a match of other NICs.
             ("match: {name: 5.5}", "id", &[], &[]),
             ("match: {mac: x}", "id", &[], &[]),

@@ -180,9 +180,12 @@ impl Writer<'_> {
             return Vec::new();
         };
         if link.subnets.is_empty() {
-            let is_part = link.is_bond() || link.bond.is_some();
+            // The addresses are advertised.
+            let is_slaac = link.accept_ra == Some(true);
+            let is_part = link.is_bond() || link.bond.is_some() || is_slaac;
             let auto = if is_part && !is_manual { format!("{auto}\n") } else { String::new() };
-            let mut lines = vec![format!("{auto}iface {name} inet manual")];
+            let method = if is_slaac { "inet6 auto" } else { "inet manual" };
+            let mut lines = vec![format!("{auto}iface {name} {method}")];
             lines.extend(self.drop_unsafe_lines(self.link_options(None), rendered));
             lines.extend(self.commands(None, rendered));
             return vec![indent(&lines)];

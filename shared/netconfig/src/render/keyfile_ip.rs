@@ -242,7 +242,8 @@ fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendere
         if of_family.is_empty() {
             continue;
         }
-        if takes(profile, section) || !profile.has(section) && !link.subnets.is_empty() {
+        // `[ipv4]` alone would turn on DHCP.
+        if takes(profile, section) || inet6 && !profile.has(section) && !link.subnets.is_empty() {
             profile.set(section, "dns", list(&of_family));
         } else if !link.subnets.is_empty() && link.dns.is_some() {
             rendered.warn(format!(

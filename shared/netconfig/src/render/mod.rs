@@ -29,6 +29,7 @@ pub use output::{File, RenderResult, Rendered};
 use positions::Positions;
 pub use renderer::Renderer;
 pub use target::Target;
+pub(crate) use values::bond_mode;
 
 use crate::model::Link;
 use crate::parse::prune::prune;
@@ -125,7 +126,7 @@ pub fn render_parsed(
         let mut sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
         let unknown = parse::unknown_keys(&sanitized.config);
         let pruned = match parsed {
-            Ok(parsed) => prune(&sanitized.config, parsed).into_owned(),
+            Ok(parsed) => prune(&sanitized.config, parsed),
             Err(_) => sanitized.config.clone().into_owned(),
         };
         sanitized.findings.extend(unknown);

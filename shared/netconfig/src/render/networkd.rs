@@ -39,7 +39,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
     subnet: &[
         subnet::CONTROL,
         subnet::BROADCAST,
-        subnet::POINTOPOINT,
         subnet::SCOPE,
         subnet::GATEWAY.when(|s| s.address.is_none()),
     ],
@@ -235,10 +234,11 @@ fn addresses_and_routes(unit: &mut Sections, link: &Link) {
             number += 1;
         }
         let Some(address) = &subnet.address else { continue };
-        addresses.insert(match subnet.prefix {
+        let with_prefix = |address: &String| match subnet.prefix {
             Some(prefix) => format!("{address}/{prefix}"),
             None => address.clone(),
-        });
+        };
+        addresses.insert((with_prefix(address), subnet.pointopoint.as_ref().map(with_prefix)));
         let Some(gateway) = &subnet.gateway else { continue };
         let mut lines = vec![("Gateway".to_string(), gateway.clone())];
         if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {
@@ -247,8 +247,10 @@ fn addresses_and_routes(unit: &mut Sections, link: &Link) {
         gateways.insert(number.to_string(), lines);
         number += 1;
     }
-    for address in addresses {
-        unit.add_section("Address", vec![("Address".into(), address)]);
+    for (address, peer) in addresses {
+        let lines = [("Address", Some(address)), ("Peer", peer)];
+        let lines = lines.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
+        unit.add_section("Address", lines.collect());
     }
     for lines in gateways.into_values().chain(routes.into_values()) {
         unit.add_section("Route", lines);
@@ -276,7 +278,8 @@ fn route_lines(route: &Route) -> Vec<(String, String)> {
         ("Metric", route.metric.map(|metric| metric.to_string())),
         ("Table", route.table.as_ref().map(python_str)),
         ("Type", route.kind.clone()),
-        ("Scope", route.scope.clone()),
+        // IPv6 has no scopes of routes.
+        ("Scope", route.scope.clone().filter(|_| !is_ipv6(&route.network))),
         ("PreferredSource", route.from.clone()),
         ("GatewayOnLink", route.on_link.then(|| "yes".to_string())),
     ];

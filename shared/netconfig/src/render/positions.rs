@@ -39,7 +39,7 @@ impl<'a> Positions<'a> {
     /// Returns the position of a key, or of the closest enclosing one. In lists it is the first item that has the key.
     pub fn find(&self, id: &str, path: &[&str]) -> Position {
         let Some(device) = self.devices.get(id) else { return Position::default() };
-        let mut node = *device;
+        let (mut node, mut at) = (*device, &device.at);
         for key in path {
             let next = match node.as_seq() {
                 Some(items) => items.iter().find_map(|item| item.get(key)),
@@ -49,7 +49,9 @@ impl<'a> Positions<'a> {
                 Some(next) => node = next,
                 None => break,
             }
+            // A converted configuration has parts without a position.
+            at = if node.at == Position::default() { at } else { &node.at };
         }
-        node.at.clone()
+        at.clone()
     }
 }

@@ -69,8 +69,8 @@ pub mod link {
     use super::Key;
     use crate::model::Link;
 
-    pub const WAKE_ON_LAN: Key<Link> =
-        Key::essential("wakeonlan", "wakeonlan", |l| l.wakeonlan == Some(true));
+    // Not essential: VMware's configurations ask for it, whatever the service.
+    pub const WAKE_ON_LAN: Key<Link> = Key::new("wakeonlan", "wakeonlan", |l| l.wakeonlan == Some(true));
     pub const OPTIONAL: Key<Link> = Key::new("optional", "optional", |l| l.optional == Some(true));
     pub const KEEP_CONFIGURATION: Key<Link> = Key::new("keep_configuration", "critical", |l| {
         l.keep_configuration.as_ref().is_some_and(|k| !k.is_falsy())
