@@ -62,7 +62,7 @@ fn causes_precede_symptoms() {
 }
 
 #[test]
-#[ignore = "twenty-four boots: make slow"]
+#[ignore = "forty-three boots: make slow"]
 fn first_finding_is_the_cause() {
     // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
     for (name, prepare, live, place, problem) in [
@@ -106,7 +106,49 @@ fn first_finding_is_the_cause() {
           "user-data", "/dev/vdz does not exist"),
         ("no-nic", "printf 'version: 2\\nethernets: {ens5: {dhcp4: true, optional: true}}\\n' >network-config
           printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network", "", "network", "ens5 is configured"),
+        ("key-cut", "printf '#cloud-config\nusers:\n- name: amy\n  ssh_authorized_keys:\n  - |\n    ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAB\n    gQC7 a\n' >user-data",
+          "", "user-data", "is cut off"),
+        ("root-refused", "printf '#cloud-config\ndisable_root: false\nusers: [{name: root, ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
+          echo 'PermitRootLogin no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "sshd refuses root (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("password-refused", "printf '#cloud-config\npassword: hello\n' >user-data; echo 'PasswordAuthentication no' >/etc/ssh/sshd_config.d/60-own.conf",
+          "", "cloud.cfg", "sshd refuses passwords (/etc/ssh/sshd_config.d/60-own.conf)"),
+        ("no-pam", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'UsePAM no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "does not use PAM"),
+        ("methods", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AuthenticationMethods publickey,password' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "demands more than a key (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("match", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'Match User amy\n PubkeyAuthentication no\n' >/etc/ssh/sshd_config.d/90-own.conf",
+          "", "user-data", "does not accept keys (/etc/ssh/sshd_config.d/90-own.conf)"),
+        ("host-key-mode", "printf '#cloud-config\nusers: [USER]\n' >user-data", "chmod 644 /etc/ssh/ssh_host_*_key; systemctl restart ssh", "sshd", "ssh_host_"),
+        ("no-server", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl disable ssh.service ssh.socket", "", "sshd", "not enabled"),
+        ("nologin", "printf '#cloud-config\nusers: [{name: amy, shell: /usr/sbin/nologin, ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
+          "", "user-data", "ends each login"),
+        ("home-of-root", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /home/amy/.config/x}]\n' >user-data", "", "/home/amy", "belongs to root"),
+        ("full-home", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'tmpfs /home tmpfs size=16k 0 0' >>/etc/fstab", "", "/home", "is full"),
+        ("noexec", "printf '#!/bin/sh\necho\n' >user-data; echo '/var /var none bind,noexec 0 0' >>/etc/fstab", "", "/var", "noexec"),
+        ("hidden", "printf '#cloud-config\nusers: [USER]\nruncmd: [source /etc/profile, echo]\n' >user-data", "", "modules-final", "source: not found"),
+        ("refused", "printf '#cloud-config\nusers: [USER]\napt: {proxy: \"http://127.0.0.1:9\"}\npackages: [tmux]\n' >user-data", "", "network", "127.0.0.1:9"),
+        ("no-service", "systemctl mask systemd-networkd.service", "", "network", "systemd-networkd.service is masked"),
+        ("no-cloud-cfg", "rm /etc/cloud/cloud.cfg", "", "/etc/cloud/cloud.cfg", "does not exist"),
+        ("not-cfg", "echo 'ssh_pwauth: true' >/etc/cloud/cloud.cfg.d/99-own.yaml", "", "99-own.yaml", "has to end in .cfg"),
+        ("other-lists", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls]\n' >user-data
+          echo 'cloud_final_modules: [final_message]' >/etc/cloud/cloud.cfg.d/99-own.cfg", "", "user-data", "cloud_final_modules is set in /etc/cloud/cloud.cfg.d/99-own.cfg"),
+        ("kept-name", "printf '#cloud-config\nusers: [USER]\nhostname: wanted\n' >user-data; echo 'preserve_hostname: true' >/etc/cloud/cloud.cfg.d/99-own.cfg",
+          "", "user-data", "preserve_hostname is set (/etc/cloud/cloud.cfg.d/99-own.cfg"),
     ] {
         assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
+    }
+}
+
+/// What resembles these, and is intended.
+#[test]
+#[ignore = "three boots: make slow"]
+fn intended_settings_are_not_findings() {
+    for (name, prepare) in [
+        ("password", "printf '#cloud-config\nssh_pwauth: true\npassword: hello\nchpasswd: {expire: true}\n' >user-data"),
+        ("console", "printf '#cloud-config\nssh_pwauth: false\nusers: [USER, {name: bob, plain_text_passwd: x, lock_passwd: false}]\n' >user-data"),
+        ("sftp", "printf '#cloud-config\nusers: [USER, {name: bob, shell: /usr/sbin/nologin, ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
+          printf 'Match User bob\n ForceCommand internal-sftp\n' >/etc/ssh/sshd_config.d/10-own.conf"),
+    ] {
+        let (page, is_healthy) = page(&format!("intended-{name}"), prepare, "");
+        assert!(is_healthy && page["findings"] == serde_json::json!([]), "{name}: {page:#}");
     }
 }

@@ -63,12 +63,14 @@ pub fn kind(text: &str) -> Option<Kind<'_>> {
 pub fn render(text: &str, variables: &Map) -> Result<Rendered, TemplateError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match parse_header(&text) {
-        Some((Kind::Jinja, body)) => render_jinja(body, variables).map_err(|mut bad| {
-            if let Some(tag) = redacted_tag(&text, bad.line) {
-                bad.message += &format!(", in {tag}");
-            }
-            bad
-        }),
+        Some((Kind::Jinja, body)) => {
+            render_jinja(body, variables).map(|rendered| rendered.suggest(variables)).map_err(|mut bad| {
+                if let Some(tag) = redacted_tag(&text, bad.line) {
+                    bad.message += &format!(", in {tag}");
+                }
+                bad
+            })
+        }
         Some((Kind::Basic, body)) => basic::render(body, variables, 2),
         Some((Kind::Other(_), _)) => {
             Err(TemplateError { line: 1, message: "unknown template type (expected jinja or basic)".into() })

@@ -1,5 +1,9 @@
 //! The result of rendering, and its error.
 
+use config::Map;
+
+/// The depth of the variables whose names are suggested: `ds.meta_data.NAME`.
+const MAX_DEPTH: usize = 3;
 /// The size limit of the output in bytes.
 const MAX_OUTPUT: usize = 16 << 20;
 
@@ -10,11 +14,14 @@ pub struct UndefinedVariable {
     pub name: String,
     /// The line, counted from the header's.
     pub line: usize,
+    /// The most similar name that is defined.
+    pub near: Option<String>,
 }
 
 impl std::fmt::Display for UndefinedVariable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "'{}' (line {})", self.name, self.line)
+        let near = self.near.as_ref().map(|near| format!("; did you mean '{near}'?"));
+        write!(f, "'{}' (line {}{})", self.name, self.line, near.unwrap_or_default())
     }
 }
 
@@ -34,6 +41,20 @@ impl Rendered {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
+    /// Adds the most similar key of the variables to each undefined one.
+    pub(crate) fn suggest(mut self, variables: &Map) -> Rendered {
+        let mut keys = Vec::new();
+        if !self.undefined.is_empty() {
+            add_keys(variables, 0, &mut keys);
+        }
+        for variable in &mut self.undefined {
+            let last = variable.name.rsplit('.').next().unwrap_or_default();
+            variable.near = config::did_you_mean(last, keys.iter().copied().filter(|_| last.len() > 2))
+                .map(str::to_string);
+        }
+        self
+    }
+
     /// Adds text, up to the size limit of the output.
     pub(crate) fn push(&mut self, text: &str) -> Result<(), String> {
         if self.text.len() + text.len() > MAX_OUTPUT {
@@ -46,8 +67,16 @@ impl Rendered {
     /// Adds an undefined variable, unless it is known or there are already very many.
     pub(crate) fn add_undefined(&mut self, name: &str, line: usize) {
         if self.undefined.len() < 100 && !self.undefined.iter().any(|u| u.name == name) {
-            self.undefined.push(UndefinedVariable { name: name.to_string(), line });
+            self.undefined.push(UndefinedVariable { name: name.to_string(), line, near: None });
         }
+    }
+}
+
+/// Collects the keys of maps within maps.
+fn add_keys<'m>(map: &'m Map, depth: usize, keys: &mut Vec<&'m str>) {
+    for (key, value) in map.iter().filter(|_| depth < MAX_DEPTH) {
+        keys.extend(key.as_str());
+        value.as_map().into_iter().for_each(|inner| add_keys(inner, depth + 1, keys));
     }
 }
 

@@ -49,6 +49,12 @@ fn undefined_variables_are_rendered_and_listed() {
     let got = render("## template: jinja\n{{a}} {{a}}\n{{b.c}}\n", &variables("{b: {}}")).unwrap();
     assert_eq!(got.text, "CI_MISSING_JINJA_VAR/a CI_MISSING_JINJA_VAR/a\nCI_MISSING_JINJA_VAR/c\n");
     assert_eq!(got.undefined_names().as_deref(), Some("'a' (line 2), 'c' (line 3)"));
+    let got =
+        render("## template: jinja\n{{ v1.regoin }}{{ zzz }}\n", &variables("{v1: {region: a}}")).unwrap();
+    assert_eq!(
+        got.undefined_names().as_deref(),
+        Some("'regoin' (line 2; did you mean 'region'?), 'zzz' (line 2)")
+    );
     // Long names are shortened, by characters.
     let long = "é".repeat(99);
     let got = render(&format!("## template: jinja\n{{{{a{long}}}}}"), &Map::new()).unwrap();

@@ -65,8 +65,11 @@ fn render(machine: &Machine, template: &str, data: &Node) -> Result<ExitCode, St
     })?;
     if !rendered.undefined.is_empty() {
         // Without their positions: the template is an argument.
-        let names: Vec<String> = rendered.undefined.iter().map(|u| format!("'{}'", u.name)).collect();
-        let names = names.join(", ");
+        let name = |u: &UndefinedVariable| {
+            let near = u.near.as_ref().map(|near| format!(" (did you mean '{near}'?)"));
+            format!("'{}'{}", u.name, near.unwrap_or_default())
+        };
+        let names = rendered.undefined.iter().map(name).collect::<Vec<_>>().join(", ");
         warning!(
             machine.sys,
             "Could not render jinja template variables in file 'query command line': {names}"

@@ -6,7 +6,7 @@ use serde_json::json;
 use system::{Command, System};
 
 use super::page::Page;
-use crate::finding::Layer;
+use crate::finding::{Layer, Severity};
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
 use crate::status::{Report, State};
@@ -14,12 +14,16 @@ use crate::units::{self, Unit};
 
 /// Seconds after which a job that holds up a stage is reported.
 const LONG_JOB: f64 = 30.0;
+/// Seconds after which the work of a stage probably hangs.
+const VERY_LONG: f64 = 600.0;
 // Wait: doctor | systemctl and journalctl, each | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Where administrators put units.
 const UNITS: &str = "/etc/systemd/system";
 /// The services of other init systems.
 const SERVICES: [&str; 4] = ["cloud-init-local", "cloud-init", "cloud-config", "cloud-final"];
+/// Processes that are named, each the child of the one before.
+const MAX_PROCESSES: usize = 8;
 /// Lines of the journal that are quoted.
 const JOURNAL_LINES: &str = "6";
 
@@ -52,7 +56,7 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
         for (unit, stage) in units.iter().zip(&STAGES) {
             // The stage itself says what failed.
             let has_ended = report.stages.get(stage.key).is_some_and(|record| record["finished"].is_number());
-            if unit.is_failed() && has_ended {
+            if unit.is_failed() && has_ended && unit.get("Result") != "timeout" {
                 continue;
             }
             if let Some((problem, remedy)) = problem(unit, stage.unit, boot.is_running) {
@@ -73,6 +77,12 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
             units.iter().zip(&STAGES).find(|(unit, _)| unit.has_job()).map_or("", |(_, stage)| stage.unit);
         let problem = format!("{next} waits for {job}, which has been starting for {seconds:.0} s");
         page.findings.warning("boot", problem, format!("systemctl status {job}"));
+    }
+    if let Some((what, seconds)) = report.activities.first().filter(|(_, seconds)| *seconds >= LONG_JOB) {
+        let severity = if *seconds >= VERY_LONG { Severity::Warning } else { Severity::Note };
+        let problem = format!("{what} for {seconds:.0} s; its processes: {}", processes(machine));
+        let remedy = "if it does not end, something waits for input or for a service: ps -ef --forest";
+        page.findings.add(severity, "boot", problem, remedy);
     }
     if machine.sys.exists("/sys/fs/selinux/enforce") && is_systemd {
         let denials = ask_journal(machine, &["--grep", "avc: +denied .*cloud"]);
@@ -122,6 +132,21 @@ fn not_enabled(sys: &System) -> Vec<(String, String)> {
         sys.exists(path) && !links.iter().any(|link| is_link(link, name))
     };
     all.into_iter().filter(is_missing).map(|(path, _, remedy)| (path, remedy)).collect()
+}
+
+/// Returns the names of the processes that the running stage waits for, without their arguments, which may have secrets.
+fn processes(machine: &Machine) -> String {
+    let read = |path: String| machine.sys.read_text(path).unwrap_or_default();
+    let work = machine.sys.read_activities(&machine.layout.run(state::ACTIVITY_FILE));
+    let mut pid = work.map_or(String::new(), |work| work.pid.to_string());
+    let mut names = Vec::new();
+    while names.len() < MAX_PROCESSES {
+        let children = read(format!("/proc/{pid}/task/{pid}/children"));
+        let Some(child) = children.split_whitespace().next_back() else { break };
+        pid = child.to_string();
+        names.push(read(format!("/proc/{pid}/comm")).trim().to_string());
+    }
+    names.join(", ")
 }
 
 /// Returns one line on the state of the boot.

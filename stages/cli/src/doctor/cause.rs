@@ -15,7 +15,7 @@ pub struct Cause {
 }
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 8] = [
+const CAUSES: [Cause; 9] = [
     Cause {
         parts: &["No space left on device", "os error 28", "Disk quota exceeded"],
         layer: Layer::Machine,
@@ -92,6 +92,14 @@ const CAUSES: [Cause; 8] = [
         problem: super::identification::NO_DATASOURCE,
         now: "",
         remedy: "check the metadata service and the network to it; cloud-init query --identify shows what each datasource was missing",
+    },
+    Cause {
+        parts: &["Connection refused", "Could not connect", "Unable to connect", "Connection timed out"],
+        layer: Layer::Network,
+        place: "network",
+        problem: "a server, or the proxy before it, could not be connected to",
+        now: "",
+        remedy: "check address and port, and the settings of a proxy (apt: proxy, http_proxy in /etc/environment)",
     },
     Cause {
         parts: &["Could not get lock", "is another process using it", "is locked by another process"],

@@ -7,10 +7,14 @@ use serde_json::json;
 use state::layout::RAW_DATA;
 
 use super::page::Page;
-use super::results::add_config_finding;
+use super::results::{add_config_finding, split_position};
 use crate::finding::Layer;
 use crate::machine::Machine;
 use config::provenance::MergeInput;
+
+const MAIN_FILE: &str = "/etc/cloud/cloud.cfg";
+const DIRECTORY: &str = "/etc/cloud/cloud.cfg.d";
+const MODULE_LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
 
 pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], page: &mut Page) {
     page.findings.layer = Layer::Configuration;
@@ -39,13 +43,56 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
         // One configuration of an image may serve several distributions.
         if finding.at.source.as_deref().is_some_and(|source| source.starts_with("user-data")) {
             add_config_finding(page, false, &finding.to_string());
+            let lists = if finding.message.ends_with("module list") { &MODULE_LISTS[..] } else { &[] };
+            let is_own = |node: &&Node| node.at.source.as_deref() != Some(MAIN_FILE);
+            let own = lists.iter().filter_map(|list| Some((list, settings.merged.get(list).filter(is_own)?)));
+            let own = own.map(|(list, node)| format!("{list} is set in {}", node.at));
+            if let Some(finding) = page.findings.all.last_mut() {
+                finding.details = own.collect();
+            }
         }
     }
+    effective_files(machine, &settings.merged, page);
     for (place, problem) in unknown_datasources(&settings.merged) {
         let remedy = "remove the name, or correct it: cloud-init-datasources(7) lists the names";
         page.findings.warning(place, problem, remedy);
     }
     page.section("read", "Read", lines.clone(), json!({ "files": lines, "configuration": names }));
+}
+
+/// Reports files that are not read, and settings of the image that hide others.
+fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
+    page.findings.layer = Layer::Datasource;
+    let sys = &machine.sys;
+    if !sys.exists(MAIN_FILE) && sys.exists(machine.layout.instance("")) {
+        let problem = "does not exist: without its module lists nearly no module runs";
+        let remedy = "install the package again; dpkg restores a configuration file that was removed with --force-confmiss";
+        page.findings.error(MAIN_FILE, problem, remedy);
+    }
+    page.findings.layer = Layer::Configuration;
+    for name in sys.list(DIRECTORY).unwrap_or_default() {
+        if let Some((stem, "yaml" | "yml" | "conf" | "json")) = name.rsplit_once('.') {
+            let remedy = format!("mv {DIRECTORY}/{name} {DIRECTORY}/{stem}.cfg");
+            page.findings.warning(
+                format!("{DIRECTORY}/{name}"),
+                "not read: the name has to end in .cfg",
+                remedy,
+            );
+        }
+    }
+    let name = ["fqdn", "hostname"].iter().find_map(|key| Some((key, merged.get(key)?)));
+    let hiding = merged.get("preserve_hostname").filter(|node| node.as_bool() == Some(true));
+    if let Some(((key, name), hiding)) = name.zip(hiding) {
+        let current = sys.read_text("/etc/hostname").unwrap_or_default();
+        let is_same =
+            name.as_str().is_some_and(|name| name.split('.').next() == current.trim().split('.').next());
+        if !is_same {
+            let place = split_position(&format!("{}: ", name.at))
+                .map_or_else(|| (*key).to_string(), |(place, _)| place);
+            let problem = format!("{key}: no effect: preserve_hostname is set ({})", hiding.at);
+            page.findings.warning(place, problem, "remove preserve_hostname, or set it to false");
+        }
+    }
 }
 
 /// Returns the place and the problem of each entry of `datasource_list` for which there is no datasource: a misspelled name, or a
@@ -56,7 +103,10 @@ pub fn unknown_datasources(merged: &Node) -> Vec<(String, String)> {
     let unknown = entries.iter().filter_map(|entry| Some((entry, entry.scalar_text()?)));
     let unknown = unknown.filter(|(_, name)| !is_known(name));
     let finding = |(entry, name): (&Node, String)| {
-        let problem = format!("datasource_list: there is no datasource {}", config::shown_name(&name));
+        let names = clouds::CLOUDS.iter().map(|cloud| cloud.name);
+        let near = config::did_you_mean(&name, names).map(|near| format!("; did you mean '{near}'?"));
+        let near = near.unwrap_or_default();
+        let problem = format!("datasource_list: there is no datasource {}{near}", config::shown_name(&name));
         (entry.at.to_string(), problem)
     };
     unknown.map(finding).collect()
@@ -71,6 +121,9 @@ mod tests {
         let found: Vec<_> =
             super::unknown_datasources(&root).into_iter().map(|(at, name)| at + " " + &name).collect();
         assert_eq!(found.len(), 3);
-        assert_eq!(found[0], "t:1:56 datasource_list: there is no datasource MyCloud");
+        assert_eq!(
+            found[0],
+            "t:1:56 datasource_list: there is no datasource MyCloud; did you mean 'NoCloud'?"
+        );
     }
 }

@@ -7,6 +7,8 @@ use super::results::split_position;
 use crate::finding::Layer;
 use crate::machine::Machine;
 
+/// Options of rows of /etc/fstab that need not be mounted, or that cloud-init wrote.
+const OTHER_ROWS: [&str; 3] = ["noauto", "nofail", "comment=cloudconfig"];
 /// File systems that have no device.
 const WITHOUT_DEVICE: [&str; 4] = ["none", "tmpfs", "proc", "overlay"];
 
@@ -17,6 +19,32 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         return;
     }
     let mounts = sys.mounts().unwrap_or_default();
+    let fstab = sys.read_text("/etc/fstab").unwrap_or_default();
+    for (number, line) in (1..).zip(fstab.lines()) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [device, point, _, options, ..] = fields[..] else { continue };
+        // Rows of cloud-init are checked below, by their configuration. systemd ignores devices in containers.
+        let is_other =
+            options.split(',').any(|o| OTHER_ROWS.contains(&o)) || has_automount(&Some(options.into()));
+        let is_ignored = sys.is_container() && (path_of(device).is_some() || device.contains("UUID="));
+        let is_wanted = point.starts_with('/') && !device.starts_with('#') && !is_other && !is_ignored;
+        if is_wanted && system::mounted_at(&mounts, point).is_none() {
+            page.findings.layer = Layer::Machine;
+            let missing = path_of(device).unwrap_or_else(|| device.to_string());
+            let why = if missing.starts_with('/') && !sys.exists(&missing) {
+                format!("; {missing} does not exist")
+            } else {
+                String::new()
+            };
+            let remedy = "correct the row, or add the option nofail; findmnt --verify checks the file";
+            page.findings.error(
+                format!("/etc/fstab, line {number}"),
+                format!("{point} is not mounted, which can stop the boot{why}"),
+                remedy,
+            );
+        }
+    }
+    page.findings.layer = Layer::Configuration;
     for row in merged.get("mounts").and_then(Node::as_seq).into_iter().flatten() {
         let text = |at: usize| row.as_seq().and_then(|row| row.get(at)?.scalar_text());
         let (Some(device), Some(point)) = (text(0), text(1)) else { continue };

@@ -15,8 +15,15 @@ const LITTLE: u64 = 4 << 20;
 pub fn section(machine: &Machine, page: &mut Page) {
     page.findings.layer = Layer::Machine;
     let (sys, layout) = (&machine.sys, &machine.layout);
-    let directories =
-        ["/".to_string(), "/etc".into(), layout.cloud(""), "/var/log".into(), layout.run(""), "/tmp".into()];
+    let directories = [
+        "/".to_string(),
+        "/etc".into(),
+        layout.cloud(""),
+        "/var/log".into(),
+        layout.run(""),
+        "/tmp".into(),
+        "/home".into(),
+    ];
     let (mut seen, mut lines, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     for directory in directories {
         let Ok(meta) = sys.metadata(&directory) else { continue };

@@ -33,6 +33,13 @@ struct User<'a> {
     is_default: bool,
 }
 
+impl User<'_> {
+    /// Returns whether one of these keys is set.
+    fn has(&self, keys: &[&str]) -> bool {
+        self.map.is_some_and(|map| keys.iter().any(|key| map.get(key).is_some()))
+    }
+}
+
 /// sshd's settings for a user: `KEYWORD VALUE` lines in lower case, as `sshd -T` prints them.
 struct Sshd(String);
 
@@ -44,6 +51,18 @@ impl Sshd {
 
     fn is_yes(&self, keyword: &str) -> bool {
         self.values(keyword).next() == Some("yes")
+    }
+
+    /// Returns whether a setting is not set, or `none`.
+    fn is_none(&self, keyword: &str) -> bool {
+        self.values(keyword).next().is_none_or(|value| value == "none")
+    }
+
+    /// Returns whether a key alone is enough for `AuthenticationMethods`, a list of lists, which is `any` by default.
+    fn accepts_key_alone(&self) -> bool {
+        let mut lists = self.values("authenticationmethods").peekable();
+        lists.peek().is_none()
+            || lists.any(|list| list == "any" || list.starts_with("publickey") && !list.contains(','))
     }
 
     /// Returns the setting that refuses a user in these groups.
@@ -90,9 +109,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     }
     let Some(passwd) = page.findings.read(sys.read_text("/etc/passwd")) else { return };
     let users = configured_users(merged);
-    let has_sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| sys.exists(path));
-    let runs_sshd = has_sshd && sys.is_live() && server(machine, page);
-    let (mut lines, mut can_login) = (Vec::new(), false);
+    let runs_sshd = sys.is_live() && server(machine, &users, page);
+    let (mut lines, mut can_login, mut has_key, mut refused) = (Vec::new(), false, false, Vec::new());
     for user in &users {
         let account = passwd.lines().find(|line| line.split(':').next() == Some(&user.name));
         let place =
@@ -110,6 +128,23 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let access = Access::of(machine, user, account, merged, runs_sshd);
         lines.push(format!("{name}: {}", access.describe()));
         can_login |= access.has_way();
+        if access.has_password && !access.has_key && runs_sshd && !access.can_use_password {
+            refused.push((place.clone(), name.clone()));
+        }
+        has_key |= access.has_key;
+        let fields: Vec<&str> = account.split(':').collect();
+        let home = fields.get(5).copied().unwrap_or_default();
+        let belongs_to_root = sys.metadata(home).is_ok_and(|meta| meta.uid() == 0);
+        if home.starts_with("/home/") && belongs_to_root && fields.get(2) != Some(&"0") {
+            let problem = format!("belongs to root, not to user {name}: it was made before the user");
+            let remedy = "chown it; files of a user in write_files need owner and defer: true";
+            page.findings.warning(home, problem, remedy);
+        }
+        if let Some(file) = access.cut_file {
+            let problem = format!("user {name} cannot log in: the key in {file} is cut off");
+            let remedy = "a key is one line: compare it with the public key of the client";
+            page.findings.warning(&place, problem, remedy);
+        }
         for (problem, remedy) in access.problems {
             page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
         }
@@ -120,10 +155,20 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     for account in others.filter(|line| is_human(line)) {
         let name = account.split(':').next().unwrap_or_default();
         let user = User { name: name.into(), at: Position::default(), map: None, is_default: false };
-        can_login |= Access::of(machine, &user, account, &Node::default(), runs_sshd).has_way();
+        let access = Access::of(machine, &user, account, &Node::default(), runs_sshd);
+        can_login |= access.has_way();
+        has_key |= access.has_key;
     }
     if runs_sshd {
         passwords(machine, merged, page);
+    }
+    // Beside a user with a key, a password may be for the console only.
+    for (place, name) in refused.into_iter().filter(|_| !has_key) {
+        let problem = format!(
+            "user {name} has a password and no SSH key, and sshd refuses passwords{}",
+            place_of(machine, "PasswordAuthentication")
+        );
+        page.findings.warning(place, problem, "set ssh_pwauth: true, or ssh_authorized_keys");
     }
     if sys.exists("/etc/nologin") || sys.exists("/run/nologin") && sys.is_live() && !is_starting(machine) {
         page.findings.error(
@@ -163,7 +208,15 @@ fn is_starting(machine: &Machine) -> bool {
 }
 
 /// Reports problems of the SSH server. Returns whether it runs, or is started for a connection.
-fn server(machine: &Machine, page: &mut Page) -> bool {
+fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
+    let is_needed = users.iter().any(|user| user.has(&KEY_SOURCES));
+    if !["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| machine.sys.exists(path)) {
+        if is_needed && !machine.sys.exists("/usr/sbin/dropbear") {
+            let problem = "SSH keys are configured, but there is no SSH server";
+            page.findings.warning("sshd", problem, "install it: packages: [openssh-server]");
+        }
+        return false;
+    }
     let names = ["ssh.service", "sshd.service", "ssh.socket", "sshd.socket"];
     let units = units::show(machine, &names).unwrap_or_default();
     let loaded: Vec<_> = units.iter().filter(|unit| unit.get("LoadState") == "loaded").collect();
@@ -186,7 +239,7 @@ fn server(machine: &Machine, page: &mut Page) -> bool {
         (true, false) if is_wanted || runs => (
             format!(
                 "the SSH server refuses its configuration: {}",
-                errors.1.lines().next().unwrap_or_default().trim()
+                errors.1.lines().find(|line| !line.starts_with('@')).unwrap_or_default().trim()
             ),
             "correct the file that the message names; check it with: sshd -t",
         ),
@@ -196,6 +249,10 @@ fn server(machine: &Machine, page: &mut Page) -> bool {
         _ if is_wanted && !runs && !is_pending => {
             ("the SSH server is enabled and does not run".to_string(), "systemctl status ssh sshd")
         }
+        _ if is_needed && !is_wanted && !runs && !is_pending => (
+            "SSH keys are configured, but the SSH server is not enabled and does not run".to_string(),
+            "systemctl enable --now ssh (sshd on other distributions than Debian's)",
+        ),
         _ => return runs || is_pending,
     };
     page.findings.error("sshd", problem, remedy);
@@ -227,6 +284,10 @@ fn passwords(machine: &Machine, merged: &Node, page: &mut Page) {
 struct Access {
     has_key: bool,
     has_password: bool,
+    /// The file whose keys are cut off.
+    cut_file: Option<String>,
+    /// Whether sshd accepts passwords.
+    can_use_password: bool,
     problems: Vec<(String, String)>,
     unread: Vec<String>,
 }
@@ -238,12 +299,18 @@ impl Access {
         let fields: Vec<&str> = account.split(':').collect();
         let field = |at: usize| fields.get(at).copied().unwrap_or_default();
         let (uid, gid, home, shell) = (field(2), field(3), field(5), field(6));
-        let settings =
-            |keys: &[&str]| user.map.is_some_and(|map| keys.iter().any(|key| map.get(key).is_some()));
         let gets_keys =
-            settings(&KEY_SOURCES) || (user.is_default && merged.get("ssh_authorized_keys").is_some());
-        let gets_password = settings(&PASSWORD_SOURCES);
+            user.has(&KEY_SOURCES) || (user.is_default && merged.get("ssh_authorized_keys").is_some());
+        let gets_password =
+            user.has(&PASSWORD_SOURCES) || (user.is_default && merged.get("password").is_some());
+        let sshd = if runs_sshd { effective_settings(machine, &user.name) } else { None };
         if ends_login(shell) {
+            // A command that sshd forces, such as that of SFTP, needs no shell.
+            let is_forced = sshd.as_ref().is_some_and(|sshd| !sshd.is_none("forcecommand"));
+            if gets_keys && !is_forced {
+                let problem = format!("the shell {shell} ends each login");
+                access.problems.push((problem, "choose another one (shell:)".into()));
+            }
             return access;
         }
         let is_program = |path: &str| {
@@ -255,7 +322,6 @@ impl Access {
             let problem = format!("the shell {shell} does not exist, or is not a program");
             access.problems.push((problem, "install it (packages:), or choose another one (shell:)".into()));
         }
-        let sshd = if runs_sshd { effective_settings(machine, &user.name) } else { None };
         let groups = sys.read_text("/etc/group").unwrap_or_default();
         let groups = groups_of(&groups, &user.name, gid);
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
@@ -287,6 +353,9 @@ impl Access {
                 ));
                 continue;
             }
+            if keys().filter(|line| is_key(line)).all(is_cut) {
+                access.cut_file = Some(file.clone());
+            }
             let is_strict = sshd.as_ref().is_none_or(|sshd| sshd.is_yes("strictmodes"));
             match unsafe_path(machine, file, home, uid).filter(|_| is_strict) {
                 Some((path, why)) => {
@@ -307,11 +376,34 @@ impl Access {
                     .push((problem, "set PubkeyAuthentication yes, then: systemctl reload ssh".into()));
                 access.has_key = false;
             }
-            access.has_key &= user.name != "root" || root != "no";
+            if access.has_key && user.name == "root" && root == "no" {
+                let problem = format!("sshd refuses root{}", place_of(machine, "PermitRootLogin"));
+                access.problems.push((
+                    problem,
+                    "set PermitRootLogin prohibit-password, then: systemctl reload ssh".into(),
+                ));
+                access.has_key = false;
+            }
+            if access.has_key && !sshd.accepts_key_alone() {
+                let problem =
+                    format!("sshd demands more than a key{}", place_of(machine, "AuthenticationMethods"));
+                access
+                    .problems
+                    .push((problem, "change AuthenticationMethods, then: systemctl reload ssh".into()));
+                access.has_key = false;
+            }
+            access.can_use_password =
+                sshd.is_yes("passwordauthentication") || sshd.is_yes("kbdinteractiveauthentication");
         }
         if gets_keys && !has_file {
-            let problem =
-                format!("SSH keys are configured, but {} has none", files.first().map_or("", String::as_str));
+            let file = files.first().map_or("", String::as_str);
+            let problem = match sys.exists(home) {
+                true => format!(
+                    "SSH keys are configured, but {file} has none{}",
+                    place_of(machine, "AuthorizedKeysFile")
+                ),
+                false => format!("the home directory {home} does not exist{}", mounted_above(machine, home)),
+            };
             access.problems.push((
                 problem,
                 "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)".into(),
@@ -319,7 +411,14 @@ impl Access {
         }
         match sys.read_text("/etc/shadow") {
             Ok(shadow) => {
-                access.password(&shadow, user, gets_password && !gets_keys, has_file, sys.clock().wall())
+                let needs_unlocked = sshd.as_ref().is_some_and(|sshd| sshd.0.contains("usepam no\n"));
+                access.password(
+                    &shadow,
+                    user,
+                    gets_password && !gets_keys,
+                    needs_unlocked,
+                    sys.clock().wall(),
+                )
             }
             Err(e) if Machine::is_root() => access.unread.push(e.to_string()),
             Err(_) => {}
@@ -331,7 +430,15 @@ impl Access {
     }
 
     /// Checks the user's line of shadow(5).
-    fn password(&mut self, shadow: &str, user: &User<'_>, is_only_way: bool, has_keys: bool, now: Duration) {
+    /// Without PAM sshd refuses a locked account.
+    fn password(
+        &mut self,
+        shadow: &str,
+        user: &User<'_>,
+        is_only_way: bool,
+        needs_unlocked: bool,
+        now: Duration,
+    ) {
         let Some(line) = shadow.lines().find(|line| line.split(':').next() == Some(&user.name)) else {
             return;
         };
@@ -339,7 +446,13 @@ impl Access {
         let hash = fields.get(1).copied().unwrap_or_default();
         let is_locked = hash.starts_with(['!', '*']) || hash == "x";
         self.has_password = !is_locked && !hash.is_empty();
-        if is_only_way && is_locked && !has_keys {
+        if needs_unlocked && hash.starts_with('!') && self.has_key {
+            let problem =
+                "the account is locked, and sshd does not use PAM, so it refuses the key".to_string();
+            self.problems.push((problem, format!("usermod -p '*' {}, or set UsePAM yes", user.name)));
+            self.has_key = false;
+        }
+        if is_only_way && is_locked && !self.has_key {
             let problem = "a password is configured, but it is locked, and there is no SSH key".to_string();
             self.problems.push((
                 problem,
@@ -347,7 +460,16 @@ impl Access {
             ));
         }
         let today = (now.as_secs() / 86_400) as i64;
-        if fields.get(7).and_then(|day| day.parse::<i64>().ok()).is_some_and(|day| day >= 0 && day <= today) {
+        let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
+        let is_due =
+            day(2).is_some_and(|changed| changed == 0 || day(4).is_some_and(|days| changed + days < today));
+        if is_due && is_locked && self.has_key {
+            let problem =
+                "the password is locked and has expired, so it can be neither used nor changed".to_string();
+            self.problems.push((problem, format!("chage -M -1 -d $(date +%F) {}", user.name)));
+            self.has_key = false;
+        }
+        if day(7).is_some_and(|day| day <= today) {
             self.problems.push((
                 "the account has expired".into(),
                 format!("chage -E -1 {}; expiredate: in users", user.name),
@@ -385,7 +507,10 @@ fn place_of(machine: &Machine, keyword: &str) -> String {
     let sets = |path: &&String| {
         let text = sys.read_text(path.as_str()).unwrap_or_default();
         text.lines().any(|line| {
-            line.split([' ', '\t', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+            line.trim_start()
+                .split([' ', '\t', '='])
+                .next()
+                .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
         })
     };
     files.iter().find(sets).map_or(String::new(), |path| format!(" ({path})"))
@@ -393,8 +518,27 @@ fn place_of(machine: &Machine, keyword: &str) -> String {
 
 /// Returns whether a line of authorized_keys has a key: a type, and base64 data, which begins with the length of the type's name.
 fn is_key(line: &str) -> bool {
+    key_of(line).is_some()
+}
+
+/// Returns the type and the base64 data of a line of authorized_keys.
+fn key_of(line: &str) -> Option<(&str, &str)> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    words.windows(2).any(|pair| pair[0].contains('-') && pair[1].starts_with("AAAA"))
+    let mut pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
+    pairs.find(|(kind, data)| kind.contains('-') && data.starts_with("AAAA"))
+}
+
+/// Returns whether the fields of a key, each of which begins with its length (RFC 4253, section 6.6), are cut off, as by a line break.
+fn is_cut(line: &str) -> bool {
+    let data = key_of(line).map_or("", |(_, data)| data.trim_end_matches('='));
+    let data = data.get(..data.len() / 4 * 4).unwrap_or_default();
+    let data = encoding::base64::decode(data.as_bytes()).unwrap_or_default();
+    let mut rest = data.as_slice();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let Some(next) = after.get(u32::from_be_bytes(*length) as usize..) else { return true };
+        rest = next;
+    }
+    !rest.is_empty()
 }
 
 /// Returns the path of a file of AuthorizedKeysFile in sshd_config(5).
@@ -425,6 +569,14 @@ fn unsafe_path(machine: &Machine, file: &str, home: &str, uid: &str) -> Option<(
         is_unreadable
             .then(|| ((*path).to_string(), "belongs to root and cannot be read by the user".to_string()))
     })
+}
+
+/// Returns ` (PATH is mounted …)` if a file system above a home directory may hide it.
+fn mounted_above(machine: &Machine, home: &str) -> String {
+    let mounts = machine.sys.mounts().unwrap_or_default();
+    let above =
+        mounts.iter().rev().find(|mount| mount.mount_point != "/" && home.starts_with(&mount.mount_point));
+    above.map_or(String::new(), |mount| format!(" ({}, which is mounted there, may hide it)", mount.source))
 }
 
 /// Returns the groups of a user, by group(5).
@@ -542,6 +694,30 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_are_cut_off_are_found() {
+        let field = |data: &[u8]| [&(data.len() as u32).to_be_bytes(), data].concat();
+        let whole = [field(b"ssh-rsa"), field(&[1, 0, 1]), field(&[7; 257])].concat();
+        for (length, is_cut) in [(whole.len(), false), (198, true), (9, true)] {
+            let line = format!("no-pty ssh-rsa {} al@host", encoding::base64::encode(&whole[..length]));
+            assert_eq!(super::is_cut(&line), is_cut, "{length}");
+        }
+        assert!(super::is_cut("ssh-ed25519 AAAA"));
+    }
+
+    #[test]
+    fn a_key_alone_is_enough_unless_sshd_demands_more() {
+        for (methods, expected) in [
+            ("", true),
+            ("authenticationmethods any\n", true),
+            ("authenticationmethods publickey\n", true),
+            ("authenticationmethods publickey,password password\n", false),
+            ("authenticationmethods publickey,password publickey\n", true),
+        ] {
+            assert_eq!(Sshd(methods.into()).accepts_key_alone(), expected, "{methods}");
+        }
+    }
+
+    #[test]
     fn locked_and_expired_accounts_are_reported() {
         let user = User { name: "al".into(), at: Position::default(), map: None, is_default: false };
         for (line, problem, has_password) in [
@@ -556,6 +732,22 @@ mod tests {
             let text = access.problems.first().map_or("", |(problem, _)| problem.as_str());
             assert!(text.contains(problem) && text.is_empty() == problem.is_empty(), "{line}: {text}");
             assert_eq!(access.has_password, has_password, "{line}");
+        }
+        // With a key.
+        for (line, needs_unlocked, problem) in [
+            ("al:!:1::::::", false, ""),
+            ("al:!:1::::::", true, "does not use PAM"),
+            ("al:*:1::::::", true, ""),
+            ("al:!:0::::::", false, "neither used nor changed"),
+            ("al:!:1:0:7::::", false, "neither used nor changed"),
+            ("al:!:1:0:99999::::", false, ""),
+            ("al:$6$x:0::::::", false, ""),
+        ] {
+            let mut access = Access { has_key: true, ..Access::default() };
+            access.password(line, &user, false, needs_unlocked, Duration::from_secs(86_400 * 100));
+            let text = access.problems.first().map_or("", |(problem, _)| problem.as_str());
+            assert!(text.contains(problem) && text.is_empty() == problem.is_empty(), "{line}: {text}");
+            assert_eq!(access.has_key, problem.is_empty(), "{line}");
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::machine::Machine;
 
 /// Where networkd's files are, in the order of its preference for files of one name.
 const NETWORKD: [&str; 3] = ["/etc/systemd/network", "/run/systemd/network", "/usr/lib/systemd/network"];
+/// The services that configure links.
+const SERVICES: [&str; 4] =
+    ["systemd-networkd.service", "NetworkManager.service", "networking.service", "wicked.service"];
 // Wait: doctor --network | each name server | -
 const TIMEOUT: Duration = Duration::from_secs(3);
 const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
@@ -106,17 +109,49 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
         let wants_dhcp =
             wanted.subnets.iter().any(|subnet| matches!(subnet.method, Method::Dhcp | Method::Dhcp4));
         let has_global = own.iter().any(|address| address.global && !address.ipv6);
+        let gateways = wanted.subnets.iter().flat_map(|subnet| {
+            let routes = subnet.routes.iter().filter(|route| route.is_default() && route.table.is_none());
+            routes.filter_map(|route| route.gateway.as_deref()).chain(subnet.gateway.as_deref())
+        });
+        let has_route =
+            |via: &str| routes.iter().any(|route| route.to.length == 0 && route.via == via.parse().ok());
+        let lacks_route: Vec<&str> = gateways.filter(|via| !has_route(via)).collect();
         let problem = match (link.up, link.carrier) {
             (false, _) => "the link is down".to_string(),
             (true, false) if !missing.is_empty() || wants_dhcp => "the link has no carrier".to_string(),
             (true, _) if !missing.is_empty() => {
                 format!("the link does not have the configured {}", missing.join(", "))
             }
+            (true, true) if !lacks_route.is_empty() => {
+                format!("the link lacks the configured default route via {}", lacks_route.join(", "))
+            }
             (true, _) if wants_dhcp && !has_global => "the link has no address from DHCP".to_string(),
             _ => continue,
         };
+        if let Some((name, problem)) = no_service(machine) {
+            let remedy = format!("systemctl unmask {name}; systemctl enable --now {name}");
+            page.findings.error("network", problem, remedy);
+        }
         page.findings.error(&link.name, problem, REMEDY).details = overriding(machine, &link.name);
     }
+}
+
+/// Returns a network service and a problem if such services are installed and none runs.
+fn no_service(machine: &Machine) -> Option<(String, String)> {
+    let units = crate::units::show(machine, &SERVICES).unwrap_or_default();
+    let known: Vec<_> = units.iter().filter(|unit| unit.get("LoadState") != "not-found").collect();
+    let states: Vec<String> = known
+        .iter()
+        .map(|unit| match unit.get("LoadState") {
+            "loaded" => {
+                format!("{} is {}, {}", unit.get("Id"), unit.get("UnitFileState"), unit.get("ActiveState"))
+            }
+            state => format!("{} is {state}", unit.get("Id")),
+        })
+        .collect();
+    let runs = units.iter().any(|unit| unit.get("ActiveState") == "active" || unit.is_pending());
+    let name = known.first().filter(|_| !runs)?.get("Id").to_string();
+    Some((name, format!("no network service runs: {}", states.join("; "))))
 }
 
 /// Asks a name server for the servers of the root zone. Any answer is one (RFC 1035).

@@ -73,6 +73,30 @@ impl Output {
         Output { stages }
     }
 
+    /// Returns the messages of shells about commands of cloud-init's scripts, `SCRIPT: [line] NUMBER: MESSAGE`, by stage and script.
+    pub fn script_errors(&self, tops: &[String]) -> Vec<(String, String, Vec<String>)> {
+        let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
+        for (stage, line) in
+            self.stages.iter().flat_map(|(stage, lines)| lines.iter().map(move |line| (stage, line)))
+        {
+            let Some((path, message)) =
+                line.split_once(": ").filter(|(path, _)| tops.iter().any(|top| path.starts_with(top)))
+            else {
+                continue;
+            };
+            let number = message.strip_prefix("line ").unwrap_or(message).split(':').next();
+            if !number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+                continue;
+            }
+            let script = path.rsplit('/').next().unwrap_or_default();
+            match found.iter_mut().find(|(_, known, _)| known == script) {
+                Some((.., lines)) => lines.push(line.clone()),
+                None => found.push((stage.clone(), script.to_string(), vec![line.clone()])),
+            }
+        }
+        found
+    }
+
     /// Returns the lines of a stage that tell why a command failed: those that name a reason, else the last ones. Those that
     /// name a script are preferred.
     pub fn reasons(&self, stage: &str, script: &str) -> Vec<String> {
@@ -109,5 +133,15 @@ mod tests {
         assert_eq!(output.reasons("modules-final", "part-001"), ["/x/scripts/part-001: 3: curl: not found"]);
         assert_eq!(output.reasons("modules-final", "other"), ["/x/scripts/part-001: 3: curl: not found"]);
         assert!(output.reasons("modules-config", "").is_empty());
+
+        let text = begin("modules:final")
+            + "/x/scripts/runcmd: 2: source: not found\n/x/scripts/b: line 7: y: command not found\n/x/scripts/runcmd: 4: z: not found\n\
+               /x/a: text\n/y/a: 2: not ours\n";
+        let found = super::Output::parse(&text).script_errors(&["/x/".to_string()]);
+        let names: Vec<_> = found
+            .iter()
+            .map(|(stage, script, lines)| (stage.as_str(), script.as_str(), lines.len()))
+            .collect();
+        assert_eq!(names, [("modules-final", "runcmd", 2), ("modules-final", "b", 1)]);
     }
 }

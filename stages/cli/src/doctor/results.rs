@@ -86,8 +86,16 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         }
     }
     let output = Output::read(machine);
+    for (stage, script, lines) in output.script_errors(&[layout.cloud(""), layout.run("")]) {
+        let is_known = |text: &String| text.contains(script.as_str());
+        if !failures.iter().any(|failure| failure.texts.iter().any(is_known)) {
+            let problem = format!("a command of {script} failed, although the script went on and succeeded");
+            let remedy = "correct the command; with `set -e` a script ends at the first error";
+            page.findings.warning(stage, problem, remedy).details = lines;
+        }
+    }
     for failure in failures {
-        report(failure, &output, &log.path, page);
+        report(machine, failure, &output, &log.path, page);
     }
     if log.last.is_none() && path.is_none() && !boot.is_disabled && boot.explained.is_empty() {
         page.findings.layer = Layer::State;
@@ -202,7 +210,7 @@ fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: Strin
 }
 
 /// Adds a finding for a failure, or adds it to the finding of its cause.
-fn report(failure: Failure, output: &Output, log: &str, page: &mut Page) {
+fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page: &mut Page) {
     let Failure { stage, module, severity, mut texts } = failure;
     let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
     let is_command = !script.is_empty()
@@ -212,10 +220,23 @@ fn report(failure: Failure, output: &Output, log: &str, page: &mut Page) {
     let problem = texts.remove(0);
     let evidence: Vec<String> =
         std::iter::once(problem.clone()).chain(texts.clone()).chain(shown.clone()).collect();
+    if evidence.iter().any(|text| text.contains("Permission denied"))
+        && let Some(mount) = without_execution(machine)
+    {
+        page.findings.layer = Layer::Machine;
+        let remedy = "remove noexec from the options of the mount (/etc/fstab), then reboot";
+        let finding = page.findings.error(mount, "mounted noexec, so scripts cannot be executed", remedy);
+        finding.details.extend([vec![format!("{place}: {problem}")], texts].concat());
+        return;
+    }
     if severity != Severity::Note && fold(severity, &format!("{place}: {problem}"), &evidence, page) {
         return;
     }
-    page.findings.layer = Layer::Work;
+    page.findings.layer = match problem.split(':').next() {
+        // What the datasource gives, before what follows from its lack.
+        Some("network configuration ignored" | "metadata ignored") => Layer::Datasource,
+        _ => Layer::Work,
+    };
     let remedy = match (REMEDIES.iter().find(|(part, _)| problem.contains(part)), &module) {
         (Some((_, remedy)), _) => (*remedy).to_string(),
         (None, Some(module)) => {
@@ -232,6 +253,18 @@ fn report(failure: Failure, output: &Output, log: &str, page: &mut Page) {
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);
     page.findings.add(severity, place, problem, remedy).details = texts;
+}
+
+/// Returns the mount with the scripts, if its option noexec forbids their execution.
+fn without_execution(machine: &Machine) -> Option<String> {
+    let scripts = machine.layout.instance("scripts");
+    let mounts = machine.sys.mounts().unwrap_or_default();
+    let is_above = |point: &str| point == "/" || scripts.starts_with(&format!("{point}/"));
+    let mount = mounts
+        .into_iter()
+        .filter(|mount| is_above(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.len())?;
+    mount.options.split(',').any(|option| option == "noexec").then_some(mount.mount_point)
 }
 
 /// Adds a failure to the finding of its cause. Returns `false` if its messages show none.

@@ -50,7 +50,7 @@ pub struct Report {
     errors: Vec<String>,
     recoverable: BTreeMap<String, Vec<String>>,
     /// The activities of the running stage, the outermost first, with their seconds; empty if nothing takes long.
-    pub(super) activities: Vec<(String, f64)>,
+    pub activities: Vec<(String, f64)>,
     /// The value of `v1` in status.json; empty without that file.
     pub stages: Map<String, Value>,
 }
