@@ -187,11 +187,7 @@ impl Cloud {
         let mut words = words(self, at.display().to_string());
         words[0] = tests_dir().join("lib").join(&words[0]).display().to_string();
         self.net.serve(&words.iter().map(String::as_str).collect::<Vec<_>>());
-        let began = std::time::Instant::now();
-        while !at.exists() {
-            assert!(began.elapsed().as_secs() < 20, "{} does not exist", at.display());
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        scratch::wait_until(|| at.exists());
     }
 
     /// Sets the faults of the metadata server (`tests/lib/imds`).
@@ -224,8 +220,8 @@ impl Cloud {
     }
 
     /// Writes a file of the machine.
-    pub fn put(&self, path: &str, text: &str) {
-        write(&self.sandbox.path(path), text);
+    pub fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        self.sandbox.put(path, bytes);
     }
 
     /// Adds a program to the machine's /usr/sbin, which otherwise has those of this host.

@@ -105,6 +105,30 @@ impl Net {
         run(&[&["ip", "netns", "exec", &self.machine], words].concat())
     }
 
+    /// Brings the machine's NIC up with an address and a default route through this router.
+    pub fn bring_up(&self, address: &str, router: Option<&str>) {
+        self.in_machine(&["ip", "link", "set", "c0", "up"]);
+        self.in_machine(&["ip", "address", "add", address, "dev", "c0"]);
+        if let Some(router) = router {
+            self.in_machine(&["ip", "route", "add", "default", "via", router, "dev", "c0"]);
+        }
+        self.settle();
+    }
+
+    /// Waits until the link-local addresses of the machine's links are complete: until then the network changes by itself.
+    pub fn settle(&self) {
+        let links = self.in_machine(&["ip", "-o", "link", "show", "up"]);
+        for link in
+            links.lines().filter_map(|line| line.split([' ', '@', ':']).nth(2)).filter(|link| *link != "lo")
+        {
+            let words = ["ip", "-6", "-o", "address", "show", "dev", link];
+            scratch::wait_until(|| {
+                let addresses = self.in_machine(&words);
+                addresses.contains(" fe80:") && !addresses.contains(" tentative")
+            });
+        }
+    }
+
     /// Adds a second NIC `c1` to the machine, connected to `s1` in the cloud with this address.
     pub fn second_nic(&self, mac: &str, address: &str) {
         let (at, words) =
@@ -244,14 +268,8 @@ impl Net {
 
     /// Waits until a server in the cloud listens on this port.
     pub fn wait_for_port(&self, port: &str) {
-        let began = Instant::now();
         let filter = format!("sport = :{port}");
-        while self.in_cloud(&["ss", "-Hnlut", &filter]).trim().is_empty() {
-            if began.elapsed() > Duration::from_secs(20) {
-                fail(&format!("no server on port {port}"));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        scratch::wait_until(|| !self.in_cloud(&["ss", "-Hnlut", &filter]).trim().is_empty());
     }
 
     /// Returns the name of the machine's NIC, which its configuration may have changed.
@@ -296,10 +314,13 @@ impl Net {
         command
     }
 
-    /// Runs the program in the machine and waits for its exit.
+    /// Runs the program in the machine and waits for its exit, at most two minutes.
     pub fn run(&self, program: &str, words: &[&str]) -> RunResult {
         let began = Instant::now();
-        let done = self.command(program, words).output().unwrap_or_else(|e| fail(&format!("{program}: {e}")));
+        let done = self
+            .command("timeout", &[&["120", program], words].concat())
+            .output()
+            .unwrap_or_else(|e| fail(&format!("{program}: {e}")));
         RunResult {
             ok: done.status.success(),
             took: began.elapsed(),

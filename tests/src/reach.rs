@@ -1,7 +1,5 @@
 //! How a machine reaches the metadata service of its cloud.
 
-use std::time::Duration;
-
 use crate::Cloud;
 
 /// The options of Azure's DHCP server: routes to its services, and the address of the wire server.
@@ -39,13 +37,7 @@ impl Cloud {
             Reach::LinkLocal => self,
             Reach::Socket(path) => self.unix_socket(path),
             Reach::Own(address) => {
-                self.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-                self.net.in_machine(&["ip", "address", "add", address, "dev", "c0"]);
-                if address.starts_with("10.") {
-                    self.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-                }
-                // Until the kernel's own IPv6 address is complete, the network changes by itself.
-                std::thread::sleep(Duration::from_secs(3));
+                self.net.bring_up(address, address.starts_with("10.").then_some("10.0.0.1"));
                 self
             }
         }

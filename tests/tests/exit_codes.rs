@@ -1,6 +1,6 @@
 //! `scripts: {exit_codes: cloudbase}`: scripts that request a reboot or another run, over several boots.
 
-use tests::{Boot, Sandbox, check_boot, write};
+use tests::{Boot, Sandbox, check_boot};
 
 /// `shutdown` in the machine, which only says what it was asked for.
 const SHUTDOWN: &str = "mkdir -p $root/opt/stub; printf '#!/bin/sh\\necho \"$*\" >>/shutdowns\\n' >$root/opt/stub/shutdown; \
@@ -17,7 +17,7 @@ fn machine(name: &str, config: &str) -> Sandbox {
     let machine = Sandbox::with_user_data(name, user_data);
     let modules = "cloud_init_modules: []\ncloud_config_modules: [runcmd]\n\
                    cloud_final_modules: [scripts-user, final-message, power-state-change]\n";
-    write(&machine.path("/etc/cloud/cloud.cfg.d/96_modules.cfg"), modules);
+    machine.put("/etc/cloud/cloud.cfg.d/96_modules.cfg", modules);
     // The program that waits for the stage acts a moment after its end.
     let machine = machine.live().before("final", SHUTDOWN).before("end", "sleep 2");
     machine.wrap("final", "env PATH=/opt/stub:/usr/sbin:/usr/bin:/sbin:/bin")
@@ -57,9 +57,9 @@ fn exit_codes_request_reboots_and_further_runs() {
 fn endless_reboots_end() {
     let machine = machine("exit-codes-endless", "scripts: {exit_codes: cloudbase}");
     boot(&machine);
-    write(&machine.path("/var/lib/cloud/instance/script-reboots"), "9\n");
+    machine.put("/var/lib/cloud/instance/script-reboots", "9\n");
     boot(&machine);
-    write(&machine.path("/ran"), "");
+    machine.put("/ran", "");
     let last = boot(&machine);
     assert_eq!(written(&machine).1.len(), 2, "{}", machine.log());
     check_boot!(

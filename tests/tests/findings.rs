@@ -26,7 +26,7 @@ fn assert_reported(warnings: &[String], place: &str, text: &str) {
 #[test]
 fn each_finding_is_reported_once() {
     let sandbox = Sandbox::with_user_data("findings", USER_DATA);
-    std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE).expect("a file of the image");
+    sandbox.put("/etc/cloud/cloud.cfg.d/90-wrong.cfg", IMAGE);
     sandbox.boot();
     let warnings = sandbox.warnings();
     let failed = warnings.iter().filter(|line| line.contains("cloud-config failed schema validation!"));

@@ -1,7 +1,7 @@
 //! A cloud-config with keys of modules for other distributions: cloud-init 26.2 skipped these modules in a root whose
 //! os-release names it, and logged these lines.
 
-use tests::{Sandbox, check_boot, write};
+use tests::{Sandbox, check_boot};
 
 const USER_DATA: &str = "#cloud-config
 apt: {conf: 'x \"1\";'}
@@ -58,7 +58,7 @@ fn log_lines_match_upstream() {
             "system_info: {{distro: {distro}}}\nnetwork: {{config: disabled}}\ncloud_init_modules: []\n\
              cloud_config_modules: [{modules},ntp,timezone]\ncloud_final_modules: [{modules}]\n"
         );
-        write(&machine.path("/etc/cloud/cloud.cfg.d/95_foreign.cfg"), config);
+        machine.put("/etc/cloud/cloud.cfg.d/95_foreign.cfg", config);
         let boot = machine.boot();
         check_boot!(machine, boot, boot.succeeded());
         let log = machine.log();

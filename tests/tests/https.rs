@@ -17,11 +17,7 @@ phone_home: {url: 'https://service.test:8443/phone', post: [instance_id], tries:
 fn machine(name: &str) -> Sandbox {
     let machine = Sandbox::new(name);
     std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed/nocloud")).expect("the image has a seed");
-    let put = |path: &str, text: &str| {
-        let path = machine.path(path);
-        std::fs::create_dir_all(path.parent().unwrap_or(&path)).expect("a directory");
-        std::fs::write(path, text).expect("a file");
-    };
+    let put = |path: &str, text: &str| machine.put(path, text);
     put(
         "/etc/cloud/cloud.cfg.d/99-seed.cfg",
         "datasource_list: [NoCloud]\n\
@@ -83,7 +79,7 @@ fn cloud_config_url_is_fetched_over_https() {
     let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
     let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));
     let config = "#cloud-config\nbootcmd: [[touch, /srv/by-kernel]]\n";
-    std::fs::write(machine.path("/web/kernel"), config).expect("a file");
+    machine.put("/web/kernel", config);
     let boot = machine.boot();
     assert_completed(&machine, &boot);
     // The local stage has no trusted CA yet, which is not worth a warning.
@@ -168,7 +164,7 @@ fn requested_client_certificate_is_sent() {
         write_files: [{path: /srv/fetched, source: {uri: 'https://localhost:8444/file'}}]\n\
         phone_home: {url: 'https://localhost:8444/phone', post: [instance_id], tries: 1}\n";
     for (name, text) in [("config", config), ("events", "thanks")] {
-        std::fs::write(machine.path("/web").join(name), text).expect("a file");
+        machine.put(&format!("/web/{name}"), text);
     }
     let boot = machine.boot();
     assert_completed(&machine, &boot);

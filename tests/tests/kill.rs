@@ -26,14 +26,13 @@ fn cut_while_undecided(name: &str, killed: &str) -> Sandbox {
     let machine = Sandbox::new(name);
     // With a single name in the list there is nothing to decide.
     let list = "datasource_list: [NoCloud, ConfigDrive, None]\n";
-    std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_list.cfg"), list).expect("writing the list");
+    machine.put("/etc/cloud/cloud.cfg.d/99_list.cfg", list);
     assert_eq!(machine.run(&["generator"]).code("generator"), 0);
     // As the generator leaves it if a controller has no driver yet.
     for path in ["enabled", "cloud.cfg", ".ds-identify.result"] {
         let _ = std::fs::remove_file(machine.path("/run/cloud-init").join(path));
     }
-    std::fs::write(machine.path("/run/cloud-init/undecided"), "virtualization=vm:kvm\nwait=0.1\n")
-        .expect("writing the note");
+    machine.put("/run/cloud-init/undecided", "virtualization=vm:kvm\nwait=0.1\n");
     killed.split(' ').fold(machine, |machine, stage| {
         let words =
             "strace -qq -e signal=none -e trace=all -e inject=all:signal=SIGKILL:when=60 -o /dev/null";

@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use tests::{Sandbox, check_boot, write};
+use tests::{Sandbox, check_boot};
 
 const STAGES: [&str; 5] = ["on", "local", "network", "config", "final"];
 
 fn machine(name: &str, config: &str) -> Sandbox {
     let machine = Sandbox::with_user_data(name, "#cloud-config\nusers: []\n");
-    write(&machine.path("/etc/cloud/cloud.cfg.d/96_log.cfg"), config);
+    machine.put("/etc/cloud/cloud.cfg.d/96_log.cfg", config);
     machine
 }
 
@@ -38,7 +38,7 @@ fn mode_and_file_of_the_log_are_obeyed() {
 fn output_of_user_data_is_that_of_programs() {
     let user_data = "#cloud-config\noutput: {init: '>> /var/log/b'}\nbootcmd: ['echo from a program']\n";
     let machine = Sandbox::with_user_data("log-output", user_data);
-    write(&machine.path("/etc/cloud/cloud.cfg.d/96_log.cfg"), "output: {all: '>> /var/log/a'}\n");
+    machine.put("/etc/cloud/cloud.cfg.d/96_log.cfg", "output: {all: '>> /var/log/a'}\n");
     let boot = machine.run(&STAGES);
     check_boot!(machine, boot, boot.succeeded());
     let has = |name: &str, text: &str| machine.file(name).is_some_and(|log| log.contains(text));
@@ -63,10 +63,7 @@ fn files_of_output_are_private() {
 #[test]
 fn logging_configuration_in_a_file_is_obeyed() {
     let machine = machine("log-file", "log_cfgs: [/etc/log.conf]\n");
-    write(
-        &machine.path("/etc/log.conf"),
-        "[logger_root]\nlevel=INFO\nhandlers=own\n[handler_own]\nclass=FileHandler\nargs=('/var/log/own.log', 'a')\n",
-    );
+    machine.put("/etc/log.conf", "[logger_root]\nlevel=INFO\nhandlers=own\n[handler_own]\nclass=FileHandler\nargs=('/var/log/own.log', 'a')\n");
     let boot = machine.run(&STAGES);
     check_boot!(machine, boot, boot.succeeded());
     let log = machine.file("/var/log/own.log").unwrap_or_default();
@@ -122,10 +119,7 @@ fn a_log_daemon_that_starts_during_the_boot() {
         "log-daemon",
         "#cloud-config\nusers: []\nbootcmd: ['ln -s /run-log /dev/log']\n",
     );
-    write(
-        &machine.path("/etc/cloud/cloud.cfg.d/96_log.cfg"),
-        "log_cfgs:\n- \"[logger_root]\\nhandlers=s\\n[handler_s]\\nclass=handlers.SysLogHandler\\nargs=('/dev/log', 1)\\n\"\n",
-    );
+    machine.put("/etc/cloud/cloud.cfg.d/96_log.cfg", "log_cfgs:\n- \"[logger_root]\\nhandlers=s\\n[handler_s]\\nclass=handlers.SysLogHandler\\nargs=('/dev/log', 1)\\n\"\n");
     let daemon = std::os::unix::net::UnixDatagram::bind(machine.path("/run-log")).unwrap();
     daemon.set_nonblocking(true).unwrap();
     let boot = machine.run(&["on", "local", "network"]);

@@ -1,17 +1,12 @@
 //! MAAS: a machine with a network reads signed metadata from a server with another clock; the results are compared with
 //! those of Debian's cloud-init 26.2 on the same server (`FIRSTLIGHT_RECORD`). Also servers that fail.
 
-use std::time::Duration;
-
 use tests::Cloud;
 
 /// Brings the machine's network up, as the initramfs or the network service does.
 fn with_network(case: &str) -> Cloud {
     let cloud = Cloud::new(case);
-    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.60/24", "dev", "c0"]);
-    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    // Until the link-local address is no longer tentative.
-    std::thread::sleep(Duration::from_secs(3));
+    cloud.net.bring_up("10.0.0.60/24", None);
     cloud
 }
 

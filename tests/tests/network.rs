@@ -10,20 +10,11 @@ const UNIT: &str = "/etc/systemd/network/10-cloud-init-eth0.network";
 /// A machine with a NIC, whose seed configures eth0.
 fn machine(name: &str) -> Sandbox {
     let sandbox = Sandbox::with_user_data(name, "#cloud-config\n{}\n");
-    put(
-        &sandbox,
-        "/etc/cloud/cloud.cfg.d/96_renderer.cfg",
-        "system_info: {network: {renderers: [networkd]}}\n",
-    );
-    put(&sandbox, "/sys/class/net/eth0/address", "52:54:00:00:00:01\n");
+    sandbox
+        .put("/etc/cloud/cloud.cfg.d/96_renderer.cfg", "system_info: {network: {renderers: [networkd]}}\n");
+    sandbox.put("/sys/class/net/eth0/address", "52:54:00:00:00:01\n");
     seed(&sandbox, "10.0.0.4");
     sandbox
-}
-
-fn put(sandbox: &Sandbox, path: &str, text: &str) {
-    let path = sandbox.path(path);
-    std::fs::create_dir_all(path.parent().expect("an absolute path")).expect("a folder");
-    std::fs::write(path, text).expect("a file");
 }
 
 fn seed(sandbox: &Sandbox, address: &str) {
@@ -42,10 +33,6 @@ fn boot(sandbox: &Sandbox) {
 
 fn unit(sandbox: &Sandbox) -> String {
     sandbox.file(UNIT).unwrap_or_default()
-}
-
-fn logged(sandbox: &Sandbox, words: &[&str]) -> bool {
-    sandbox.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
 }
 
 #[test]
@@ -82,12 +69,12 @@ fn first_source_wins() {
         ("off", line("network-config=disabled"), "", "", ""),
     ] {
         let sandbox = machine(&format!("network-{name}")).before("local", &before);
-        put(&sandbox, SYSTEM, system);
+        sandbox.put(SYSTEM, system);
         boot(&sandbox);
         assert!(unit(&sandbox).contains(expected), "{name}: {}\n{}", unit(&sandbox), sandbox.log());
         assert_eq!(unit(&sandbox).is_empty(), expected.is_empty(), "{name}: {}", sandbox.log());
         if !source.is_empty() {
-            assert!(logged(&sandbox, &["network config from", source]), "{name}: {}", sandbox.log());
+            assert!(sandbox.logged(&["network config from", source]), "{name}: {}", sandbox.log());
         }
         assert!(!sandbox.status().contains("degraded"), "{name}: {}", sandbox.status());
     }
@@ -97,13 +84,13 @@ fn first_source_wins() {
 fn no_source_uses_fallback() {
     let sandbox = machine("network-nobody");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
-    put(&sandbox, "/sys/class/net/eth0/operstate", "down\n");
-    put(&sandbox, SYSTEM, "network: {}\n");
+    sandbox.put("/sys/class/net/eth0/operstate", "down\n");
+    sandbox.put(SYSTEM, "network: {}\n");
     boot(&sandbox);
-    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["DHCP on the preferred NIC"]));
+    assert!(unit(&sandbox).contains("DHCP=yes") && sandbox.logged(&["DHCP on the preferred NIC"]));
     // An empty one may be a mistake.
     assert!(
-        logged(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]),
+        sandbox.logged(&["[WARNING]", "Empty network config found", "system_cfg is empty"]),
         "{}",
         sandbox.log()
     );
@@ -121,18 +108,18 @@ fn no_source_uses_fallback() {
     let sandbox = sandbox.before("local", "printf 'ip=eth7:dhcp ro' >\"$root/tmp/.cmdline\"");
     instance(&sandbox, "of-no-nic");
     boot(&sandbox);
-    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["[WARNING]", "no device eth7"]));
+    assert!(unit(&sandbox).contains("DHCP=yes") && sandbox.logged(&["[WARNING]", "no device eth7"]));
     let words = "printf 'bridge=br0:eth0 ip=br0:dhcp' >\"$root/tmp/.cmdline\"";
     let sandbox = sandbox.before("local", words);
     instance(&sandbox, "of-a-bridge");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("Bridge=br0"), "{}", unit(&sandbox));
     // A network that the image configures itself is kept, whatever the instance.
-    put(&sandbox, "/var/lib/cloud/data/upgraded-network", "");
+    sandbox.put("/var/lib/cloud/data/upgraded-network", "");
     instance(&sandbox, "a-third");
     std::fs::remove_file(sandbox.path(UNIT)).expect("the unit");
     boot(&sandbox);
-    assert!(unit(&sandbox).is_empty() && logged(&sandbox, &["upgraded-network"]));
+    assert!(unit(&sandbox).is_empty() && sandbox.logged(&["upgraded-network"]));
 }
 
 #[test]
@@ -146,8 +133,7 @@ fn changed_configuration_is_applied_on_enabled_events() {
     ] {
         let sandbox = machine(&format!("network-event-{name}"));
         if let Some(when) = when {
-            put(
-                &sandbox,
+            sandbox.put(
                 "/etc/cloud/cloud.cfg.d/97_updates.cfg",
                 &format!("updates: {{network: {{when: {when}}}}}\n"),
             );
@@ -158,7 +144,7 @@ fn changed_configuration_is_applied_on_enabled_events() {
         seed(&sandbox, "10.0.0.5");
         boot(&sandbox);
         assert_eq!(unit(&sandbox).contains("10.0.0.5"), follows, "{name}: {}", sandbox.log());
-        assert_eq!(logged(&sandbox, &["[WARNING]", "updates.network.when[1]"]), name == "typo", "{name}");
+        assert_eq!(sandbox.logged(&["[WARNING]", "updates.network.when[1]"]), name == "typo", "{name}");
         // Another instance, whatever the user configured.
         instance(&sandbox, "another");
         boot(&sandbox);
@@ -178,7 +164,7 @@ fn edited_files_are_preserved() {
     let sandbox = machine("network-edited");
     boot(&sandbox);
     let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
-    put(&sandbox, UNIT, edited);
+    sandbox.put(UNIT, edited);
     seed(&sandbox, "10.0.0.5");
     // No event requests it.
     boot(&sandbox);
@@ -188,7 +174,7 @@ fn edited_files_are_preserved() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
     assert_eq!(backups(&sandbox), [edited]);
-    assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
+    assert!(sandbox.logged(&["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
     assert!(sandbox.status().contains("backup"), "{}", sandbox.status());
     // Once only.
     boot(&sandbox);
@@ -204,8 +190,8 @@ fn user_data_enables_event_boot() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}", unit(&sandbox));
     let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
-    put(&sandbox, UNIT, edited);
-    std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+    sandbox.put(UNIT, edited);
+    sandbox.forget_log();
     let again = sandbox.run(&["local"]);
     assert_eq!(again.code("local"), 0);
     // The configuration was already applied in this boot.
@@ -213,12 +199,8 @@ fn user_data_enables_event_boot() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());
     assert_eq!(backups(&sandbox), [edited]);
-    assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "an event requests"]), "{}", sandbox.log());
-    assert!(
-        logged(&sandbox, &["[DEBUG]", "Event Allowed: scope=network EventType=boot"]),
-        "{}",
-        sandbox.log()
-    );
+    assert!(sandbox.logged(&["[WARNING]", UNIT, "was edited", "an event requests"]), "{}", sandbox.log());
+    assert!(sandbox.logged(&["[DEBUG]", "Event Allowed: scope=network EventType=boot"]), "{}", sandbox.log());
     seed(&sandbox, "10.0.0.5");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
@@ -268,14 +250,14 @@ fn log_has_the_lines_that_scripts_search_for() {
         not_applied,
     ]);
     assert!(!log.lines().any(|l| l.ends_with(denied_boot)), "{log}");
-    std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+    sandbox.forget_log();
     boot(&sandbox);
     let log = has(&[new, denied_boot, denied_legacy, not_applied, &names]);
     assert!(!log.contains("Applying network configuration"), "{log}");
     // Brought up by the network stage, under another name.
     let sandbox = sandbox.before("local", "rm -rf \"$root/var/lib/cloud/instance\"");
-    std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
-    put(&sandbox, SYSTEM, "network: {config: disabled}\n");
+    sandbox.forget_log();
+    sandbox.put(SYSTEM, "network: {config: disabled}\n");
     boot(&sandbox);
     for line in
         ["[INFO]: network config is disabled by system_cfg", "[DEBUG]: network config disabled by system_cfg"]
@@ -292,7 +274,7 @@ fn datasource_disables_network() {
         sandbox.seed(SEED, text);
         boot(&sandbox);
         assert!(unit(&sandbox).is_empty(), "{text}: {}", unit(&sandbox));
-        assert!(logged(&sandbox, &["[INFO]: network config is disabled by ds"]), "{text}: {}", sandbox.log());
+        assert!(sandbox.logged(&["[INFO]: network config is disabled by ds"]), "{text}: {}", sandbox.log());
         assert!(!sandbox.path("/var/lib/cloud/instances/i-demo-0001/network-is-due").exists(), "{text}");
     }
 }
@@ -311,7 +293,7 @@ fn multi_line_value_is_rejected() {
     assert!(unit(&sandbox).contains("Address=10.0.0.4/24"), "{}", unit(&sandbox));
     assert!(!unit(&sandbox).contains("injected"), "{}", unit(&sandbox));
     let expected = "network-config:5:51: network.ethernets.eth0.nameservers.search[0]: control characters and backslashes are not allowed";
-    assert!(logged(&sandbox, &["[WARNING]", expected]), "{}", sandbox.log());
+    assert!(sandbox.logged(&["[WARNING]", expected]), "{}", sandbox.log());
     assert!(sandbox.warnings().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
 }
 
@@ -354,7 +336,7 @@ fn write_errors_leave_network_due() {
 #[test]
 fn invalid_configuration_keeps_previous_network() {
     let sandbox = machine("network-bad");
-    put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", "updates: {network: {when: [boot]}}\n");
+    sandbox.put("/etc/cloud/cloud.cfg.d/97_updates.cfg", "updates: {network: {when: [boot]}}\n");
     boot(&sandbox);
     let before = unit(&sandbox);
     for (text, message) in [
@@ -369,7 +351,7 @@ fn invalid_configuration_keeps_previous_network() {
         let boot = sandbox.boot();
         assert!(boot.ended_normally() && boot.code("local") == 1, "{text}: {:?}", boot.codes);
         assert_eq!(unit(&sandbox), before, "{text}");
-        assert!(logged(&sandbox, &["[ERROR]", message]), "{text}: {}", sandbox.log());
+        assert!(sandbox.logged(&["[ERROR]", message]), "{text}: {}", sandbox.log());
         assert!(sandbox.status().contains(message), "{text}: {}", sandbox.status());
     }
     // A first configuration is used as far as it is valid, and a missing NIC is skipped.
@@ -399,7 +381,7 @@ fn unknown_key_is_reported() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}", unit(&sandbox));
     let expected = "network-config:5:5: network.ethernets.eth0.routs: unknown key; did you mean 'routes'?";
-    assert!(logged(&sandbox, &["[WARNING]", expected]), "{}", sandbox.log());
+    assert!(sandbox.logged(&["[WARNING]", expected]), "{}", sandbox.log());
     let status = sandbox.file("/run/cloud-init/status.json").unwrap_or_default();
     let status: serde_json::Value = serde_json::from_str(&status).expect("the status");
     let all = status.pointer("/v1/config_findings/unknown").and_then(serde_json::Value::as_array);
@@ -414,7 +396,7 @@ fn unknown_key_is_reported() {
 fn interfaces_files_are_converted() {
     let sandbox = machine("network-eni-metadata");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
-    put(&sandbox, "/etc/network/interfaces.d/more", "iface eth1 inet static\n  address 10.1.0.7\n");
+    sandbox.put("/etc/network/interfaces.d/more", "iface eth1 inet static\n  address 10.1.0.7\n");
     let text = "source interfaces.d/*\\nauto eth0 eth1\\niface eth0 inet static\\n  address 10.0.0.7\\n  netmask 255.255.0.0\\n  privext 2\\n";
     sandbox.seed("meta-data", format!("{{instance-id: one, network-interfaces: \"{text}\"}}\n"));
     boot(&sandbox);
@@ -422,22 +404,18 @@ fn interfaces_files_are_converted() {
     let other = sandbox.file("/etc/systemd/network/10-cloud-init-eth1.network").unwrap_or_default();
     assert!(other.contains("Address=10.1.0.7/24"), "{other}");
     assert!(
-        logged(&sandbox, &["[WARNING]", ":6:1: privext: not supported when converting an interfaces file"]),
+        sandbox.logged(&["[WARNING]", ":6:1: privext: not supported when converting an interfaces file"]),
         "{}",
         sandbox.log()
     );
 
     let sandbox = machine("network-eni-drive");
-    put(&sandbox, "/etc/cloud/cloud.cfg.d/98_list.cfg", "datasource_list: [ConfigDrive, None]\n");
+    sandbox.put("/etc/cloud/cloud.cfg.d/98_list.cfg", "datasource_list: [ConfigDrive, None]\n");
     let drive = "/var/lib/cloud/seed/config_drive/openstack";
     let metadata =
         r#"{"uuid": "two", "network_config": {"name": "network_config", "content_path": "/content/0000"}}"#;
-    put(&sandbox, &format!("{drive}/latest/meta_data.json"), metadata);
-    put(
-        &sandbox,
-        &format!("{drive}/content/0000"),
-        "auto eth0\niface eth0 inet static\naddress 10.0.0.8/8\n",
-    );
+    sandbox.put(&format!("{drive}/latest/meta_data.json"), metadata);
+    sandbox.put(&format!("{drive}/content/0000"), "auto eth0\niface eth0 inet static\naddress 10.0.0.8/8\n");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("Address=10.0.0.8/8"), "{}\n{}", unit(&sandbox), sandbox.log());
 }
@@ -446,11 +424,8 @@ fn interfaces_files_are_converted() {
 #[test]
 fn no_renderer_is_available() {
     let sandbox = machine("network-no-renderer");
-    put(
-        &sandbox,
-        "/etc/cloud/cloud.cfg.d/96_renderer.cfg",
-        "system_info: {network: {renderers: [sysconfig]}}\n",
-    );
+    sandbox
+        .put("/etc/cloud/cloud.cfg.d/96_renderer.cfg", "system_info: {network: {renderers: [sysconfig]}}\n");
     boot(&sandbox);
     let is_reported = |line: &&str| {
         line.contains(
@@ -465,11 +440,7 @@ fn no_renderer_is_available() {
     boot(&sandbox);
     assert!(sandbox.status().contains("extended_status: done"), "{}", sandbox.status());
     // An unknown name is an error of the settings.
-    put(
-        &sandbox,
-        "/etc/cloud/cloud.cfg.d/96_renderer.cfg",
-        "system_info: {network: {renderers: [netwrkd]}}\n",
-    );
+    sandbox.put("/etc/cloud/cloud.cfg.d/96_renderer.cfg", "system_info: {network: {renderers: [netwrkd]}}\n");
     instance(&sandbox, "i-2");
     let boot = sandbox.boot();
     assert_eq!(boot.code("local"), 1, "{}", sandbox.log());
@@ -500,15 +471,14 @@ fn nic(sandbox: &Sandbox, name: &str, mac: Option<&str>) {
         [("address", format!("52:54:00:00:00:{}", mac.unwrap_or_default())), ("carrier", "1".into())]
     {
         if mac.is_some() {
-            put(sandbox, &format!("/sys/class/net/{name}/{file}"), &format!("{text}\n"));
+            sandbox.put(&format!("/sys/class/net/{name}/{file}"), &format!("{text}\n"));
         }
     }
 }
 
 /// A further boot. Returns what it logged.
 fn boot_again(sandbox: &Sandbox) -> String {
-    let log = sandbox.path("/var/log/cloud-init.log");
-    std::fs::remove_file(log).expect("a log");
+    sandbox.forget_log();
     let boot = sandbox.boot();
     assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
     assert!(!sandbox.log().contains("new=True"), "{}", sandbox.log());
@@ -539,7 +509,7 @@ fn replaced_nic_gets_the_current_configuration() {
 fn replaced_nic_that_the_datasource_does_not_know_gets_dhcp_until_the_old_one_is_back() {
     let sandbox = machine_with_mac("network-replaced-unknown");
     let before = unit(&sandbox);
-    put(&sandbox, UNIT, "# edited\n");
+    sandbox.put(UNIT, "# edited\n");
     nic(&sandbox, "eth0", Some("09"));
     nic(&sandbox, "eth1", Some("0a"));
     let both = "52:54:00:00:00:09 (eth0), 52:54:00:00:00:0a (eth1): using DHCP on the NICs of the machine";
@@ -577,19 +547,17 @@ fn replaced_nic_gets_a_network_for_a_datasource_that_needs_one() {
     let server = "cd \"$root/srv/seed\"; python3 -m http.server 8123 >/dev/null 2>&1 & \
                   until (: </dev/tcp/127.0.0.1/8123) 2>/dev/null; do sleep 0.1; done; cp \"$root\"/etc/systemd/network/* \"$root/srv\"";
     let sandbox = machine("network-replaced-remote").before("network", server);
-    put(
-        &sandbox,
+    sandbox.put(
         "/etc/cloud/cloud.cfg.d/98_seed.cfg",
         "datasource: {NoCloud: {seedfrom: 'http://127.0.0.1:8123/', timeout: 1}}\n",
     );
-    put(&sandbox, "/sys/class/dmi/id/product_uuid", "6c8b1d5e-0001-4000-8000-0123456789ab\n");
+    sandbox.put("/sys/class/dmi/id/product_uuid", "6c8b1d5e-0001-4000-8000-0123456789ab\n");
     std::fs::create_dir_all(sandbox.path("/srv")).expect("a folder");
     std::fs::rename(sandbox.path("/var/lib/cloud/seed/nocloud"), sandbox.path("/srv/seed"))
         .expect("the seed");
     let configure = |mac: &str, address: &str| {
         let nic = format!("match: {{macaddress: '52:54:00:00:00:{mac}'}}, set-name: eth0");
-        put(
-            &sandbox,
+        sandbox.put(
             "/srv/seed/network-config",
             &format!("version: 2\nethernets: {{eth0: {{{nic}, addresses: [{address}/24]}}}}\n"),
         );
@@ -624,7 +592,7 @@ fn network_is_not_replaced_while_a_configured_nic_exists() {
         let before = unit(&sandbox);
         nic(&sandbox, "eth1", None);
         nics.iter().for_each(|(at, mac)| nic(&sandbox, at, *mac));
-        put(&sandbox, SYSTEM, system);
+        sandbox.put(SYSTEM, system);
         seed_nics(&sandbox, "10.0.0.5", &["09"]);
         let log = boot_again(&sandbox);
         assert!(!log.contains("network configuration exists"), "{name}: {log}");
@@ -678,7 +646,7 @@ fn nic_that_was_plugged_in_during_the_boot_is_reported_again() {
         ("none", on, String::new(), false),
     ] {
         let sandbox = machine(&format!("network-plugged-{name}")).before("config", &line);
-        put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", updates);
+        sandbox.put("/etc/cloud/cloud.cfg.d/97_updates.cfg", updates);
         // At a first boot and at a later one.
         for _ in 0..2 {
             boot(&sandbox);
@@ -690,7 +658,7 @@ fn nic_that_was_plugged_in_during_the_boot_is_reported_again() {
             );
             assert!(!log.contains("/sys/class/net/eth0"), "{name}: {log}");
             nic(&sandbox, "eth1", None);
-            std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+            sandbox.forget_log();
         }
     }
 }

@@ -95,12 +95,12 @@ fn server() -> String {
 /// A machine with the configuration and the seed of `tests/reporting`.
 fn machine(name: &str) -> Sandbox {
     let machine = Sandbox::new(name);
-    write(&machine.path("/etc/cloud/cloud.cfg.d/95_reporting.cfg"), case("machine.cfg"));
+    machine.put("/etc/cloud/cloud.cfg.d/95_reporting.cfg", case("machine.cfg"));
     for file in ["user-data", "vendor-data", "meta-data"] {
         machine.seed(file, case(file));
     }
     // Debian's cloud-init needs these.
-    write(&machine.path("/var/lib/pool"), "");
+    machine.put("/var/lib/pool", "");
     machine
 }
 
@@ -110,7 +110,7 @@ fn with_webhook(name: &str, more: &str, webhook: &str) -> Sandbox {
     let modules = "cloud_init_modules: [write-files]\ncloud_config_modules: [runcmd]\n\
                    cloud_final_modules: [scripts-user, final-message]\n";
     let text = format!("{modules}{more}\nreporting: {{hook: {{type: webhook, {webhook}}}}}\n");
-    write(&machine.path("/etc/cloud/cloud.cfg.d/95_reporting.cfg"), text);
+    machine.put("/etc/cloud/cloud.cfg.d/95_reporting.cfg", text);
     machine.seed("user-data", "#cloud-config\nruncmd: ['true']\n");
     machine
 }
@@ -316,7 +316,7 @@ fn single_module_reports_only_on_request() {
         + &single("--report");
     let machine = with_webhook("reporting-single", "", "endpoint: 'http://127.0.0.1:8085/x'");
     let more = "datasource_list: [None]\nwrite_files: [{path: /srv/x}]\ncloud_config_modules: []\n";
-    write(&machine.path("/etc/cloud/cloud.cfg.d/96_single.cfg"), more);
+    machine.put("/etc/cloud/cloud.cfg.d/96_single.cfg", more);
     let machine = machine.before("end", &run);
     machine.run(&["on", "final", "end"]);
     assert_eq!(machine.file("/silent").as_deref(), Some(""), "{}", machine.log());
@@ -339,7 +339,7 @@ fn invalid_handlers_are_reported_and_skipped() {
            loud: {type: log, level: loud, colour: red}\n  \
            list: [log]\n  \
            pool: {type: hyperv, kvp_file_path: /proc/none/pool}\n";
-    write(&machine.path("/etc/cloud/cloud.cfg.d/95_reporting.cfg"), text);
+    machine.put("/etc/cloud/cloud.cfg.d/95_reporting.cfg", text);
     let boot = machine.run(&["on", "local", "network", "config", "final"]);
     check_boot!(machine, boot, boot.ended_normally());
     for words in [
@@ -376,7 +376,7 @@ fn a_boot_is_a_trace() {
     let modules = "cloud_init_modules: [write-files]\ncloud_config_modules: [runcmd]\n\
                    cloud_final_modules: [scripts-user, final-message]\n";
     let text = format!("{modules}reporting: {{traces: {handler}}}\n");
-    write(&machine.path("/etc/cloud/cloud.cfg.d/95_reporting.cfg"), text);
+    machine.put("/etc/cloud/cloud.cfg.d/95_reporting.cfg", text);
     machine.seed("user-data", "#include\nhttp://127.0.0.1:8085/included\n");
     let boot = machine.run(&["on", "local", "network", "config", "final"]);
     check_boot!(machine, boot, !machine.log().contains("hidden") && !boot.output.contains("hidden"));

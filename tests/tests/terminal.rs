@@ -1,7 +1,6 @@
 //! What commands write to a terminal and to nothing else: the live line of `status --wait`, colours of `schema`.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use tests::{Sandbox, binaries, on_terminal};
 
@@ -21,11 +20,7 @@ fn status_wait_has_a_live_line_on_a_terminal() {
     let sandbox = Sandbox::with_user_data("live-line", "#cloud-config\nruncmd: [\"sleep 6\"]\n");
     std::thread::scope(|scope| {
         let boot = scope.spawn(|| sandbox.boot());
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while sandbox.file("/run/cloud-init/activity").is_none() {
-            assert!(Instant::now() < deadline && !boot.is_finished(), "{}", sandbox.log());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        scratch::wait_until(|| sandbox.file("/run/cloud-init/activity").is_some());
         let wait = |term| {
             let sandbox = &sandbox;
             scope.spawn(move || on_terminal(cloud_init(sandbox, term, &["status", "--wait"])))

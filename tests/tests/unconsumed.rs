@@ -156,7 +156,7 @@ fn a_later_stage_consumes_user_data() {
 fn unavailable_vendor_data_defers_modules() {
     let machine = machine("unconsumed-vendor", &config());
     machine.seed("vendor-data", INCLUDE.replace("config", "vendor"));
-    std::fs::write(machine.path("/web/vendor"), "#!/bin/sh\necho vendor >>/srv/vendor\n").expect("a file");
+    machine.put("/web/vendor", "#!/bin/sh\necho vendor >>/srv/vendor\n");
     let boot = machine.boot();
     check_boot!(machine, boot, boot.code("network") > 0);
     // The known configuration lets the user log in.
@@ -230,7 +230,7 @@ fn missing_raw_data_is_fetched_again() {
 fn disabled_user_data_is_not_waited_for() {
     let machine = machine("unconsumed-off", INCLUDE);
     let text = "allow_userdata: false\nruncmd: ['echo ran >>/srv/ran']\n";
-    std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_off.cfg"), text).expect("a file");
+    machine.put("/etc/cloud/cloud.cfg.d/99_off.cfg", text);
     let boot = machine.boot();
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));

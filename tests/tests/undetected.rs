@@ -14,7 +14,7 @@ fn without_seed(name: &str, config: &str) -> Sandbox {
 }
 
 fn configure(sandbox: &Sandbox, text: &str) {
-    write(&sandbox.path("/etc/cloud/cloud.cfg.d/95-undetected.cfg"), text);
+    sandbox.put("/etc/cloud/cloud.cfg.d/95-undetected.cfg", text);
 }
 
 fn boot(sandbox: &Sandbox) -> Boot {
@@ -152,7 +152,7 @@ fn failing_datasources_without_none_are_reported_in_one_line() {
 #[test]
 fn failing_datasource_before_another_is_one_warning() {
     let sandbox = Sandbox::with_user_data("unread", "#cloud-config\nusers: []\n");
-    write(&sandbox.path(BROKEN_DRIVE), "{");
+    sandbox.put(BROKEN_DRIVE, "{");
     configure(&sandbox, "datasource_list: [ConfigDrive, NoCloud, None]\n");
     let boot = sandbox.run(&["local", "network"]);
     assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, sandbox.log());
@@ -239,10 +239,7 @@ fn unexpected_datasource_warns_at_login_in_report_mode() {
             "rm -r $root/var/lib/cloud/seed/config_drive; mv $root/seed $root/var/lib/cloud/seed/nocloud",
         );
     std::fs::rename(sandbox.path("/var/lib/cloud/seed/nocloud"), sandbox.path("/seed")).expect("its seed");
-    write(
-        &sandbox.path("/var/lib/cloud/seed/config_drive/openstack/latest/meta_data.json"),
-        "{\"uuid\": \"i-1\"}",
-    );
+    sandbox.put("/var/lib/cloud/seed/config_drive/openstack/latest/meta_data.json", "{\"uuid\": \"i-1\"}");
     configure(&sandbox, "datasource_list: [ConfigDrive, NoCloud, None]\n");
     let boot = sandbox.run(&["on", "generator", "local", "network"]);
     assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
@@ -253,7 +250,7 @@ fn unexpected_datasource_warns_at_login_in_report_mode() {
 
     let script =
         std::fs::read(tests_dir().join("../packaging/extra/Z99-cloudinit-warnings.sh")).expect("the script");
-    write(&sandbox.path(SCRIPT), script);
+    sandbox.put(SCRIPT, script);
     let login = || {
         let on_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))";
         let root = sandbox.root.display().to_string();
@@ -270,7 +267,7 @@ fn unexpected_datasource_warns_at_login_in_report_mode() {
         "{shown}"
     );
     assert!(shown.ends_with("logged in\n"), "{shown}");
-    write(&sandbox.path("/var/lib/cloud/instance/warnings/.skip"), "");
+    sandbox.put("/var/lib/cloud/instance/warnings/.skip", "");
     assert_eq!(login(), "logged in\n");
 }
 

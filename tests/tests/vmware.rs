@@ -211,10 +211,7 @@ fn network_is_waited_for() {
     let waits = || cloud.logged(&["waiting on network: no ipv4 address yet"]);
     let boot = std::thread::scope(|scope| {
         scope.spawn(|| {
-            let began = std::time::Instant::now();
-            while !waits() && began.elapsed().as_secs() < 60 {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
+            scratch::wait_until(waits);
             cloud.net.in_machine(&["ip", "address", "add", "10.0.0.78/24", "dev", "c0"]);
             cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1"]);
         });

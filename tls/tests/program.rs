@@ -17,11 +17,11 @@ fn start(wire: TcpStream) -> (UnixStream, Child) {
     (plain, command.spawn().unwrap())
 }
 
-/// Returns its exit code and standard error, within a few seconds.
+/// Returns its exit code and standard error.
 fn ending(mut program: Child) -> (Option<i32>, String) {
     let start = Instant::now();
     while program.try_wait().unwrap().is_none() {
-        if start.elapsed() > Duration::from_secs(20) {
+        if start.elapsed() > Duration::from_secs(120) {
             program.kill().unwrap();
             panic!("it still runs");
         }
@@ -50,7 +50,7 @@ fn privileges_are_dropped() {
         limits.lines().any(|l| l.starts_with("Max address space") && l.contains(" 268435456 "))
     };
     while !limited() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it gives nothing up");
+        assert!(begun.elapsed() < Duration::from_secs(120), "it gives nothing up");
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(status(pid, "NoNewPrivs"), "1");

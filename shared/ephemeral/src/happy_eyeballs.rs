@@ -440,6 +440,25 @@ mod tests {
         assert!(e.contains("refused"), "{e}");
     }
 
+    /// A service that restarts comes back within the time for transient failures, however often it is asked: the last try begins
+    /// at its end.
+    #[test]
+    fn transient_failures_are_retried_for_the_whole_tolerance() {
+        let limit = Duration::from_secs(8);
+        let request = get(80).retries(0, Duration::from_secs(1)).tolerate(limit).busy_timeout(limit);
+        for pause in [None, Some(Duration::ZERO), Some(Duration::from_secs(3))] {
+            let (mut attempt, mut now) = (Attempt::new(&request), Duration::ZERO);
+            loop {
+                let error = Error::new("status 503");
+                attempt.fail(&request, Failure { error, pause, is_transient: true }, now);
+                let State::Waiting(next) = attempt.state else { break };
+                assert!(next > now, "{pause:?}: {now:?}");
+                now = next;
+            }
+            assert!((limit..limit + Duration::from_secs(2)).contains(&now), "{pause:?}: {now:?}");
+        }
+    }
+
     /// A name that no server resolves does not delay the others. (Resolvers give up after ten seconds or more.)
     #[test]
     fn unresolved_names_do_not_delay_addresses() {

@@ -126,6 +126,7 @@ pub fn is_root(test: &str) -> bool {
 
 /// Waits until something is done by another process or thread. Panics if that does not happen within two minutes: tests do not
 /// depend on how fast the machine is, and none hangs.
+#[track_caller]
 pub fn wait_until(mut is_done: impl FnMut() -> bool) {
     for _ in 0..12_000 {
         if is_done() {

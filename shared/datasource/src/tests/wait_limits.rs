@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use state::Layout;
-use system::System;
+use system::{Request, System};
 
 use crate::service::retry::{self, RetryPolicy, TRANSIENT_ERROR_TIMEOUT};
 use crate::{DATASOURCES, Datasource, Nics, Requests, Search, Stage};
@@ -102,6 +102,23 @@ fn no_service_is_waited_for_longer_than_upstream_does() {
                 None => upstream,
             };
             assert!(ours <= allowed, "{name}: {ours:?}, upstream waits {upstream:?}");
+        }
+    });
+}
+
+/// Services that are requested once: a restart of their proxy is waited for, and a silent one has the time of one request.
+#[test]
+fn services_that_are_requested_once_have_eight_seconds_for_transient_failures() {
+    with_searches("{}", &|first, _| {
+        for name in ["OpenStack", "CloudCIX"] {
+            let datasource = DATASOURCES.iter().find(|d| d.name == name).unwrap();
+            let policy = policy(datasource, first).unwrap();
+            let request = policy.wait_if_configured(Request::get("http://h/"));
+            assert_eq!((request.retries, request.tolerance), (0, Duration::from_secs(8)), "{name}");
+            let is_tried =
+                |seconds| request.busy_pause(Duration::ZERO, 9, Duration::from_secs(seconds), 0).is_some();
+            assert_eq!((is_tried(7), is_tried(8)), (true, false), "{name}");
+            assert!(longest_wait(datasource, &policy) >= Duration::from_secs(10), "{name}");
         }
     });
 }

@@ -1,6 +1,8 @@
 //! `status` and `cloud-id`.
 
+use std::io::Read as _;
 use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -107,15 +109,15 @@ fn json_status_has_every_key() {
 #[test]
 fn wait_ends_with_the_result() {
     let machine = with_status(json!({}), false);
-    let result = machine.root.join("run/cloud-init/result.json");
-    let finish = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        std::fs::write(result, "{}").unwrap();
-    });
-    let (code, text, _) = machine.run("status --wait");
-    finish.join().unwrap();
-    assert_eq!((code, text.trim_start_matches('.')), (0, "status: done\n"));
-    assert!(text.starts_with(".."), "{text}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+    command.args(["status", "--wait", "--root"]).arg(&*machine.root).env("DEBUG_PROC_CMDLINE", "quiet");
+    let mut program = command.stdout(Stdio::piped()).spawn().unwrap();
+    let (mut output, mut dots, mut rest) = (program.stdout.take().unwrap(), [0; 2], String::new());
+    output.read_exact(&mut dots).unwrap();
+    machine.put("run/cloud-init/result.json", "{}");
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!((&dots, rest.trim_start_matches('.')), (b"..", "status: done\n"));
+    assert!(program.wait().unwrap().success());
 }
 
 /// A file with too many values could not be read: it is neither absent nor damaged.

@@ -1,0 +1,70 @@
+//! The machines of the examples in documentations, ours and upstream's.
+
+/// Modules, the machine of their examples (a case of `tests/modules`, or a bare one), and programs that it does not have.
+pub const EXAMPLE_MACHINES: &[(&str, &str, &str)] = &[
+    ("ansible", "ansible/user", "python3 case \"$*\" in *'import pip'*) exit 1 ;; esac"),
+    ("apk_configure", "apk_configure/community", ""),
+    ("apt_configure", "distros/ubuntu", APT),
+    ("apt_pipelining", "apt_pipelining/zero", ""),
+    ("bootcmd", "bootcmd/commands", "cloud-init-per"),
+    ("byobu", "byobu/install", ""),
+    ("ca_certs", "ca_certs/debian", ""),
+    ("chef", "chef/all", ""),
+    ("disable_ec2_metadata", "disable_ec2_metadata/on", ""),
+    ("disk_setup", "distros/debian", "sgdisk\nsfdisk\nlsblk\nmkfs\npartprobe\nblockdev\nmkfs.ext4\nmkswap"),
+    ("fan", "fan/install", ""),
+    ("final_message", "final_message/default", ""),
+    ("growpart", "growpart/list-and-mode", ""),
+    ("grub_dpkg", "grub_dpkg/keys", ""),
+    ("install_hotplug", "install_hotplug/on", ""),
+    ("keyboard", "keyboard/all", ""),
+    ("keys_to_console", "keys_to_console/lists", ""),
+    ("landscape", "landscape/all", ""),
+    ("locale", "locale/debian", ""),
+    ("lxd", "lxd/init-zfs", ""),
+    ("mcollective", "mcollective/existing", ""),
+    ("migrator", "distros/debian", ""),
+    ("mounts", "mounts/usual", ""),
+    ("ntp", "ntp/debian-chrony", ""),
+    ("package_update_upgrade_install", "package_update_upgrade_install/managers-debian", PACKAGES),
+    ("phone_home", "phone_home/all-values", ""),
+    ("power_state_change", "power_state_change/now", "test"),
+    ("puppet", "puppet/all", ""),
+    ("raspberry_pi", "raspberry_pi/all", ""),
+    ("resizefs", "resizefs/default", ""),
+    ("resolv_conf", "resolv_conf/rhel", ""),
+    ("rh_subscription", "rh_subscription/all", ""),
+    ("rsyslog", "rsyslog/install", PACKAGES),
+    ("runcmd", "runcmd/usual", ""),
+    ("salt_minion", "salt_minion/keys", ""),
+    ("scripts_vendor", "scripts_vendor/script", ""),
+    ("seed_random", "seed_random/data", ""),
+    ("set_hostname", "set_hostname/debian", ""),
+    ("set_passwords", "set_passwords/users-random", "/dev/console"),
+    ("snap", "snap/kinds", ""),
+    ("spacewalk", "spacewalk/register", ""),
+    ("ssh", "ssh/keys", ""),
+    ("ssh_authkey_fingerprints", "ssh_authkey_fingerprints/usual", ""),
+    ("ssh_import_id", "ssh_import_id/users", ""),
+    ("timezone", "timezone/debian", ""),
+    ("ubuntu_advantage", "ubuntu_pro/token", ""),
+    ("ubuntu_autoinstall", "ubuntu_autoinstall/subiquity", ""),
+    ("ubuntu_drivers", "ubuntu_drivers/accepted", ""),
+    ("ubuntu_pro", "ubuntu_pro/token", ""),
+    ("update_etc_hosts", "update_etc_hosts/debian", ""),
+    ("update_hostname", "update_hostname/new", ""),
+    ("users_groups", "users_groups/debian", ""),
+    ("wireguard", "wireguard/install", "ping"),
+    ("write_files", "write_files/several", ""),
+    ("write_files_deferred", "write_files_deferred/usual", ""),
+    ("yum_add_repo", "yum_add_repo/fedora", ""),
+    ("zypper_add_repo", "zypper_add_repo/all", ""),
+];
+
+/// What the apt of a machine has.
+const APT: &str = "apt-get\napt-cache\napt-config\napt-key\ngpg echo key\ngpgconf\ndirmngr\nadd-apt-repository\n\
+    lsb_release printf '%s\\n' 'Distributor ID: Ubuntu' 'Description: Ubuntu 24.04' 'Release: 24.04' 'Codename: noble'\n\
+    dpkg [ \"$1\" != --print-architecture ] || echo amd64\ndpkg-query\ndpkg-reconfigure\ndebconf-set-selections";
+/// What a package manager's index has.
+const PACKAGES: &str =
+    r#"apt-cache [ "$1" != pkgnames ] || printf "%s\n" pwgen pastebinit libpython3.8 nginx rsyslog"#;
