@@ -82,7 +82,7 @@ fn limit_waits(cloud: &Cloud, case: &Case, is_overcome: bool) {
     // A file of its own, which is merged with the cloud's. The machine's root is a directory, which cannot be resized.
     cloud.put(
         "/etc/cloud/cloud.cfg.d/96-short-waits.cfg",
-        &format!(
+        format!(
             "resize_rootfs: false\ndatasource: {{{name}: {{max_wait: {wait}, max_wait_cached: {wait}, timeout: {timeout}, retries: 1, \
              {PAUSES}}}}}\n"
         ),

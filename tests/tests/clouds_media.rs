@@ -63,7 +63,7 @@ fn configdrive_ignores_disks_of_ibmcloud() {
         ("configdrive", "ConfigDrive, IBMCloud, None", "DataSourceConfigDrive"),
     ] {
         let cloud = Cloud::new(case);
-        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", &format!("datasource_list: [{list}]\n"));
+        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", format!("datasource_list: [{list}]\n"));
         let boot = cloud.boot(&["local"]);
         assert!(boot.succeeded(), "{case}, {list}: {:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
         assert!(cloud.logged(&["Loaded datasource", expected]), "{case}, {list}:\n{}", cloud.log());

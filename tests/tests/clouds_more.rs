@@ -147,7 +147,7 @@ fn openstack_on_bare_metal_is_named_by_the_administrator() {
         for name in ["product_name", "product_uuid", "sys_vendor"] {
             cloud.firmware(name, "");
         }
-        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", &format!("datasource_list: [{list}]\n"));
+        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", format!("datasource_list: [{list}]\n"));
         boot(&cloud);
         let expected = if is_found { "openstack" } else { "none" };
         assert_eq!(cloud.id(), expected, "[{list}] {line}\n{}", cloud.log());

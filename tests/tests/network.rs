@@ -135,7 +135,7 @@ fn changed_configuration_is_applied_on_enabled_events() {
         if let Some(when) = when {
             sandbox.put(
                 "/etc/cloud/cloud.cfg.d/97_updates.cfg",
-                &format!("updates: {{network: {{when: {when}}}}}\n"),
+                format!("updates: {{network: {{when: {when}}}}}\n"),
             );
         }
         boot(&sandbox);
@@ -471,7 +471,7 @@ fn nic(sandbox: &Sandbox, name: &str, mac: Option<&str>) {
         [("address", format!("52:54:00:00:00:{}", mac.unwrap_or_default())), ("carrier", "1".into())]
     {
         if mac.is_some() {
-            sandbox.put(&format!("/sys/class/net/{name}/{file}"), &format!("{text}\n"));
+            sandbox.put(&format!("/sys/class/net/{name}/{file}"), format!("{text}\n"));
         }
     }
 }
@@ -559,7 +559,7 @@ fn replaced_nic_gets_a_network_for_a_datasource_that_needs_one() {
         let nic = format!("match: {{macaddress: '52:54:00:00:00:{mac}'}}, set-name: eth0");
         sandbox.put(
             "/srv/seed/network-config",
-            &format!("version: 2\nethernets: {{eth0: {{{nic}, addresses: [{address}/24]}}}}\n"),
+            format!("version: 2\nethernets: {{eth0: {{{nic}, addresses: [{address}/24]}}}}\n"),
         );
     };
     nic(&sandbox, "eth0", Some("01"));

@@ -35,3 +35,22 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::tests::sandbox::Sandbox;
+
+    /// The machines of the recorded cases have ip(8).
+    #[test]
+    fn without_ip_the_address_is_rejected_by_route_or_stays_reachable() {
+        for (programs, calls) in
+            [(&["ifconfig", "route"][..], "route add -host 169.254.169.254 reject\n"), (&[], "")]
+        {
+            let sandbox = Sandbox::new("disable_ec2_metadata: true");
+            programs.iter().for_each(|name| sandbox.stub(name, ""));
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), calls, "{programs:?}");
+        }
+    }
+}

@@ -197,3 +197,16 @@ fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<Stri
     }
     good
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::tests::sandbox::Sandbox;
+
+    #[test]
+    fn without_servers_those_of_the_image_of_cos_are_kept() {
+        let sandbox = Sandbox::on("cos", "ntp: {}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.sys.exists("/etc/chrony/chrony.conf"));
+    }
+}

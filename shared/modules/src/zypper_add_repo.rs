@@ -154,3 +154,18 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     write_files(sys, directory, &zypper.repos.unwrap_or_default().0, |id| id.replace(' ', "_"), &render)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::sandbox::Sandbox;
+
+    /// Git keeps no mode that a recorded case could have.
+    #[test]
+    fn configuration_keeps_its_mode() {
+        let sandbox = Sandbox::new("zypper: {repos: [{id: a, baseurl: 'http://x/'}], config: {a: b}}");
+        sandbox.sys.write(CONF, "[main]\n", WriteOptions::mode(0o640)).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file(CONF), (format!("[main]\n{HEADER}\na=b"), 0o640));
+    }
+}
