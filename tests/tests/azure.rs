@@ -139,7 +139,7 @@ fn files(at: &Path, all: &mut Vec<(String, Vec<u8>)>) {
 #[test]
 fn password_of_ovf_env_sets_the_login_and_is_redacted() {
     let cloud = azure("azure-file");
-    cloud.put(FILE, &file_with_password());
+    cloud.put(FILE, file_with_password());
     assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
     assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
     // The user can log in with it.
@@ -190,7 +190,7 @@ fn keys_of_ovf_env_are_used_without_the_service() {
                 AAAAC3NzaC1lZDI1NTE5AAAAIIDdb/1dxYDHpXHWU1WZxm2sG9a9Wc5iV8T2Vn5b1Vuf fay</ns1:Value></ns1:PublicKey>\
                 <ns1:PublicKey><ns1:Fingerprint>ABCD</ns1:Fingerprint></ns1:PublicKey></ns1:PublicKeys></ns1:SSH>";
     let name = "<ns1:HostName>two</ns1:HostName>";
-    cloud.put(FILE, &cloud.file(FILE).replace(name, &format!("{name}{keys}")));
+    cloud.put(FILE, cloud.file(FILE).replace(name, &format!("{name}{keys}")));
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert!(cloud.file("/home/fay/.ssh/authorized_keys").contains("5b1Vuf fay"), "{}", cloud.log());
     assert!(
@@ -332,7 +332,7 @@ fn file_is_used_without_a_metadata_service() {
 fn file_is_used_without_a_network() {
     let cloud = Cloud::new("azure-file");
     cloud.config(SHORT);
-    cloud.put(FILE, &file_with_password());
+    cloud.put(FILE, file_with_password());
     let boot = cloud.boot(&["local", "network"]);
     assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     assert_eq!(cloud.id(), "azure", "{}", cloud.log());
@@ -355,7 +355,7 @@ fn invalid_ovf_env_is_reported_and_skipped() {
         ("<ns1:CustomData>", "<ns1:CustomData>?", "CustomData: not base64"),
     ] {
         let cloud = azure("azure");
-        cloud.put(FILE, &file_with_password().replacen(from, to, 9));
+        cloud.put(FILE, file_with_password().replacen(from, to, 9));
         assert_eq!(boot(&cloud), "azure", "{words}: {}", cloud.log());
         assert!(cloud.logged(&["[ERROR]", "parsing ovf-env.xml: ", words]), "{words}: {}", cloud.log());
         assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{words}");

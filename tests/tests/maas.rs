@@ -99,8 +99,7 @@ fn wrong_keys_are_reported_without_secrets() {
         ("token_key: '', token_secret: hidden", "expected all of consumer_key"),
     ] {
         let cloud = with_network("maas");
-        cloud
-            .put("/etc/cloud/cloud.cfg.d/96-keys.cfg", &format!("datasource: {{MAAS: {{{url}, {keys}}}}}\n"));
+        cloud.put("/etc/cloud/cloud.cfg.d/96-keys.cfg", format!("datasource: {{MAAS: {{{url}, {keys}}}}}\n"));
         cloud.boot(&["network"]);
         assert!(cloud.logged(&["[ERROR]", words]), "{keys}\n{}", cloud.log());
         assert!(!cloud.log().contains("hidden"), "{}", cloud.log());

@@ -37,7 +37,7 @@ bonds:
     addresses: [10.72.0.5/24]
 vlans:
   bond0.7: {id: 7, link: bond0, addresses: [10.73.0.5/24]}
-  eth0.9: {id: 9, link: eth0, mtu: 1400, addresses: [10.74.0.5/24, "fd00:74::5/64"]}
+  lan9: {id: 9, link: eth0, mtu: 1400, addresses: [10.74.0.5/24, "fd00:74::5/64"]}
 "#;
 
 fn read(name: &str) -> String {
@@ -97,10 +97,10 @@ fn boots(service: &str, unit: &str, file: &str) {
         "bond0 address 10.72.0.5/24",
         "bond0.7 vlan 7",
         "bond0.7 address 10.73.0.5/24",
-        "eth0.9 vlan 9",
-        "eth0.9 mtu 1400",
-        "eth0.9 address 10.74.0.5/24",
-        "eth0.9 address fd00:74::5/64",
+        "lan9 vlan 9",
+        "lan9 mtu 1400",
+        "lan9 address 10.74.0.5/24",
+        "lan9 address fd00:74::5/64",
     ] {
         has(fact);
     }

@@ -231,7 +231,7 @@ fn failing_customization_still_sets_hostname_and_timezone() {
     cloud.config(SHORT);
     cloud.put("/var/run/vmware-imc/site.sh", "#!/bin/sh\necho broken >&2\nexit 3\n");
     let file = "/var/run/vmware-imc/cust.cfg";
-    cloud.put(file, &cloud.file(file).replace("00:0A:01", "00:0A:02"));
+    cloud.put(file, cloud.file(file).replace("00:0A:01", "00:0A:02"));
     let requests = boot(&cloud);
     assert_eq!(cloud.id(), "vmware", "{}", cloud.log());
     assert!(cloud.file("/run/cloud-init/instance-data.json").contains("customized.example.org"));

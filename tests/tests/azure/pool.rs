@@ -45,7 +45,7 @@ fn exchanged_nic_ends_the_wait_in_a_pool() {
     cloud.fault(NO_REPROVISION_DATA);
     cloud.put(
         FILE,
-        &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", "VMType>Savable</ns1:PreprovisionedVMType>"),
+        cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", "VMType>Savable</ns1:PreprovisionedVMType>"),
     );
     let boot = cloud.boot_while(&["local", "network"], |cloud| {
         let addresses = ["10.0.0.1/24", "169.254.169.254/32", "10.9.8.7/32"];
@@ -111,7 +111,7 @@ fn invalid_reprovision_data_is_reported() {
 fn os_disk_of_a_pool_leaves_no_marker() {
     let cloud = azure("azure-pool").limit(8);
     let kind = "VMType>PreprovisionedOSDisk</ns1:PreprovisionedVMType>";
-    cloud.put(FILE, &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", kind));
+    cloud.put(FILE, cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", kind));
     let boot = cloud.boot(&["local"]);
     // The limit has ended it.
     assert_eq!(boot.codes["local"], 124, "{}\n{}", boot.output, cloud.log());

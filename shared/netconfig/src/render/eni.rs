@@ -298,6 +298,14 @@ impl Writer<'_> {
     fn commands(&self, first: Option<&Subnet>, rendered: &mut Rendered) -> Vec<String> {
         let link = self.link;
         let mut lines = Vec::new();
+        if let Some((below, id)) = link.vlan_link.as_deref().zip(link.vlan_id.as_ref().map(python_str)) {
+            let below = self.name_of(below);
+            // ifupdown itself creates only those that are named by the link below and the ID.
+            if link.name != format!("{below}.{id}") && !format!("{below}{id}").contains(is_shell_special) {
+                lines.push(format!("pre-up ip link add link {below} name $IFACE type vlan id {id} || true"));
+                lines.push("post-down ip link del $IFACE || true".into());
+            }
+        }
         let settings = SETTINGS.iter().filter_map(|s| Some((s.eni.as_ref()?, link.settings.get(s.netplan)?)));
         let settings = settings.filter(|(place, _)| place.section == SYSCTL);
         let words = settings.filter_map(|(place, value)| Some((place.key, place.word(value)?)));

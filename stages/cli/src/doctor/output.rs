@@ -85,7 +85,7 @@ impl Output {
                 continue;
             };
             let number = message.strip_prefix("line ").unwrap_or(message).split(':').next();
-            if !number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+            if number.is_none_or(|number| number.parse::<u32>().is_err()) {
                 continue;
             }
             let script = path.rsplit('/').next().unwrap_or_default();
