@@ -82,6 +82,9 @@ fn render(machine: &Machine, template: &str, data: &Node) -> Result<ExitCode, St
     Ok(ExitCode::SUCCESS)
 }
 
+/// The rest of the message that there is no instance data, unless a file was named: templates are tried on other machines too.
+pub const SAMPLES: &str = "; samples for --instance-data are in /usr/share/doc/cloud-init/examples/instance-data";
+
 /// Returns the instance data with the keys that `query` adds.
 fn read(machine: &Machine, args: &Query) -> Result<Node, String> {
     let is_root = Machine::is_root();
@@ -91,7 +94,8 @@ fn read(machine: &Machine, args: &Query) -> Result<Node, String> {
         Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
         Err(e) if e.is_not_found() || file_sys.is_dir(&file_path) => {
-            return Err(format!("Missing instance-data file: {path}"));
+            let samples = if args.instance_data.is_none() { SAMPLES } else { "" };
+            return Err(format!("Missing instance-data file: {path}{samples}"));
         }
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             return Err(format!("No read permission on '{path}'. Try sudo"));

@@ -6,6 +6,7 @@ use system::warning;
 
 use crate::arguments::Render;
 use crate::machine::Machine;
+use crate::query::SAMPLES;
 
 pub fn run(machine: &Machine, args: &Render) -> ExitCode {
     machine.exit_code(rendered(machine, args).map(|text| {
@@ -18,7 +19,8 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     let typed = args.instance_data.clone().unwrap_or_else(|| machine.instance_data_or_warning());
     let (sys, data) = machine.resolve(&typed);
     if !sys.exists(&data) {
-        return Err(format!("Missing instance-data.json file: {typed}"));
+        let samples = if args.instance_data.is_none() { SAMPLES } else { "" };
+        return Err(format!("Missing instance-data.json file: {typed}{samples}"));
     }
     let (file_sys, file) = machine.resolve(&args.user_data);
     if !file_sys.exists(&file) {

@@ -10,7 +10,7 @@ use system::Command;
 
 use super::page::Page;
 use super::results::split_position;
-use crate::finding::Layer;
+use crate::finding::{Layer, Severity};
 use crate::machine::Machine;
 use crate::units;
 
@@ -213,7 +213,8 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
     if !["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| machine.sys.exists(path)) {
         if is_needed && !machine.sys.exists("/usr/sbin/dropbear") {
             let problem = "SSH keys are configured, but there is no SSH server";
-            page.findings.warning("sshd", problem, "install it: packages: [openssh-server]");
+            // A note: containers are entered without one.
+            page.findings.add(Severity::Note, "sshd", problem, "install it: packages: [openssh-server]");
         }
         return false;
     }
@@ -462,7 +463,7 @@ impl Access {
         let today = (now.as_secs() / 86_400) as i64;
         let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
         let is_due =
-            day(2).is_some_and(|changed| changed == 0 || day(4).is_some_and(|days| changed + days < today));
+            day(2).is_some_and(|changed| changed == 0 || day(4).is_some_and(|days| changed.saturating_add(days) < today));
         if is_due && is_locked && self.has_key {
             let problem =
                 "the password is locked and has expired, so it can be neither used nor changed".to_string();
