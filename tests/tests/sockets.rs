@@ -204,6 +204,10 @@ fn smartos_failures_are_reported() {
         ("hostname slow", false, "hostname: /dev/ttyS1: response not complete in time"),
     ] {
         let cloud = smartos();
+        if words == "larger than" {
+            // However long the port takes to transfer that much.
+            cloud.config("datasource: {SmartOS: {serial_timeout: 60}}\n");
+        }
         cloud.fault(&format!("{fault}\n"));
         let (id, _) = outcome(&cloud);
         assert_eq!(id == "joyent", is_found, "{fault}: {}", cloud.log());
