@@ -182,6 +182,6 @@ fn json_string(text: &str) -> String {
 mod tests {
     #[test]
     fn control_characters_are_escaped_in_json() {
-        assert_eq!(super::json_string("a\"\\\n\té\u{1}"), r#""a\"\\\n\u0009é\u0001""#);
+        assert_eq!(super::json_string("a\"\\\n\té\u{1}"), r#""a\"\\\n\t\u00e9\u0001""#);
     }
 }
