@@ -83,7 +83,8 @@ fn render(machine: &Machine, template: &str, data: &Node) -> Result<ExitCode, St
 }
 
 /// The rest of the message that there is no instance data, unless a file was named: templates are tried on other machines too.
-pub const SAMPLES: &str = "; samples for --instance-data are in /usr/share/doc/cloud-init/examples/instance-data";
+pub const SAMPLES: &str =
+    "; samples for --instance-data are in /usr/share/doc/cloud-init/examples/instance-data";
 
 /// Returns the instance data with the keys that `query` adds.
 fn read(machine: &Machine, args: &Query) -> Result<Node, String> {

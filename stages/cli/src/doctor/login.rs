@@ -462,8 +462,9 @@ impl Access {
         }
         let today = (now.as_secs() / 86_400) as i64;
         let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
-        let is_due =
-            day(2).is_some_and(|changed| changed == 0 || day(4).is_some_and(|days| changed.saturating_add(days) < today));
+        let is_due = day(2).is_some_and(|changed| {
+            changed == 0 || day(4).is_some_and(|days| changed.saturating_add(days) < today)
+        });
         if is_due && is_locked && self.has_key {
             let problem =
                 "the password is locked and has expired, so it can be neither used nor changed".to_string();
