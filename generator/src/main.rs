@@ -7,11 +7,20 @@ use std::process::ExitCode;
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
+const USAGE: &str = "\
+usage: cloud-init-generator DIRECTORY [DIRECTORY DIRECTORY]    as systemd starts it: enables or disables cloud-init
+       ds-identify [--force] [COMMAND-LINE-WORD...]            identifies the cloud, writes the result to /run/cloud-init
+       cloud-init-generator --explain [--root DIR] [--json]    explains the decision, writes nothing";
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let name = arguments.next().unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
     match name.rsplit('/').next() {
+        _ if arguments.iter().any(|word| word == "-h" || word == "--help") => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
         _ if arguments.first().is_some_and(|first| first == "--explain") => {
             identify::explain(&arguments[1..])
         }

@@ -17,6 +17,14 @@ fn explain(sandbox: &Sandbox, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn help_decides_nothing() {
+    let sandbox = Sandbox::new("help");
+    for arguments in [&["--help"][..], &["-h"], &["/run/a", "--help"]] {
+        assert!(explain(&sandbox, arguments).starts_with("usage: cloud-init-generator DIRECTORY"));
+    }
+}
+
+#[test]
 fn explain_prints_the_evidence_of_each_datasource() {
     let sandbox = Sandbox::new("explain");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS, NoCloud, ConfigDrive, GCE ]\n");

@@ -122,7 +122,9 @@ fn first_finding_is_the_cause() {
         ("nologin", "printf '#cloud-config\nusers: [{name: amy, shell: /usr/sbin/nologin, ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
           "", "user-data", "ends each login"),
         ("home-of-root", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /home/amy/.config/x}]\n' >user-data", "", "/home/amy", "belongs to root"),
-        ("full-home", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'tmpfs /home tmpfs size=16k 0 0' >>/etc/fstab", "", "/home", "is full"),
+        ("full-home", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'tmpfs /home tmpfs size=16k 0 0' >>/etc/fstab
+          mkdir -p /etc/systemd/system/cloud-init-network.service.d; printf '[Unit]\nAfter=home.mount\n' >/etc/systemd/system/cloud-init-network.service.d/home.conf",
+          "", "/home", "is full"),
         ("noexec", "printf '#!/bin/sh\necho\n' >user-data; echo '/var /var none bind,noexec 0 0' >>/etc/fstab", "", "/var", "noexec"),
         ("hidden", "printf '#cloud-config\nusers: [USER]\nruncmd: [source /etc/profile, echo]\n' >user-data", "", "modules-final", "source: not found"),
         ("refused", "printf '#cloud-config\nusers: [USER]\napt: {proxy: \"http://127.0.0.1:9\"}\npackages: [tmux]\n' >user-data", "", "network", "127.0.0.1:9"),

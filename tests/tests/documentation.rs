@@ -10,7 +10,7 @@ use tests::{Block, Machine, Page, Sandbox, binaries, tests_dir};
 const LISTED: &[(&str, &str)] = &[
     ("sudo cloud-init try fixed.yaml", "tests/tests/trial.rs"),
     (
-        "cloud-init devel render -i /usr/share/doc/cloud-init/examples/instance-data/ec2.json web.yaml",
+        "cloud-init devel render -i /usr/share/doc/cloud-init/examples/instance-data/ec2.json motd.yaml",
         "stages/cli/tests/commands/devel.rs renders with a file",
     ),
     ("make demo", "tests/tests/demo.rs"),

@@ -213,7 +213,7 @@ fn second_nic_replies_by_its_routing_policy() {
 #[ignore = "a virtual machine: make slow"]
 fn ec2_second_nic_gets_policy_routes() {
     let machine = Machine::with("network-ec2", SERVICES);
-    machine.run(&["dpkg", "--purge", "ifupdown", "network-manager"]);
+    machine.run(&["dpkg", "--purge", "ifupdown", "ifenslave", "network-manager"]);
     machine.install();
     put_facts(&machine);
     let served = machine.scratch("served");

@@ -118,6 +118,12 @@ fn remove_artifacts(machine: &Machine, args: &Clean) -> Result<()> {
     } else {
         eprintln!("Artifacts already cleaned.");
     }
+    let run = machine.layout.run("");
+    if !sys.is_live() && sys.is_dir(&run) {
+        // Left by `apply`: the boots of the image would hide it, and it has the secrets of user-data.
+        sys.set_cause(STATE, "");
+        sys.remove_dir_all(run)?;
+    }
     sys.set_cause("scripts in /etc/cloud/clean.d", "");
     run_parts(machine)
 }

@@ -64,7 +64,14 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
         Err(Stop::Help) => Parsed::Print(help::help(&parser.path)),
         Err(Stop::Version) => Parsed::Print(format!("{} {}", program_path(called), system::VERSION)),
         Err(Stop::Error(message)) => Parsed::UsageError(message, help::help(&parser.path)),
-        Err(Stop::Similar(message, near)) => Parsed::UsageError(message, format!("did you mean '{near}'?")),
+        Err(Stop::Similar(message, near)) => {
+            let is_misplaced = message.ends_with(&format!(": {near}"));
+            let hint = match is_misplaced {
+                true => format!("'{near}' goes before the command"),
+                false => format!("did you mean '{near}'?"),
+            };
+            Parsed::UsageError(message, hint)
+        }
     }
 }
 

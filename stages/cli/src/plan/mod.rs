@@ -40,6 +40,12 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
     if !Machine::is_root() {
         warning!(machine.sys, "not root: files that only root may read are not part of this plan");
     }
+    if !machine.sys.exists("/etc/cloud/cloud.cfg") {
+        warning!(
+            machine.sys,
+            "/etc/cloud/cloud.cfg does not exist: no module is listed, so user-data has hardly any effect"
+        );
+    }
     let request = Request {
         user_data: args.user_data.clone(),
         id: "i-plan",

@@ -10,13 +10,14 @@ fn clean_removes_only_what_is_requested() {
     machine.put("var/lib/cloud/seed/nocloud/meta-data", "");
     machine.put("var/log/cloud-init.log", "");
     machine.put("var/lib/cloud/.x", "");
+    machine.put("run/cloud-init/instance-data-sensitive.json", "{}");
     machine.put("etc/netplan/50-cloud-init.yaml", "");
     machine.put("etc/netplan/60-mine.yaml", "");
     machine.put("etc/netplan/50-cloud-init-mine.yaml", "");
     machine.put("etc/systemd/network/10-cloud-init-eth0.network", "");
     assert_eq!(machine.run("clean"), (0, String::new(), String::new()));
     assert!(!machine.exists("var/lib/cloud/data") && machine.exists("var/lib/cloud/seed/nocloud"));
-    assert!(!machine.exists("var/lib/cloud/.x"));
+    assert!(!machine.exists("var/lib/cloud/.x") && !machine.exists("run/cloud-init"));
     assert!(machine.exists("var/log/cloud-init.log") && machine.exists("etc/netplan/50-cloud-init.yaml"));
     assert_eq!(machine.run("clean --logs --seed --machine-id --configs network ssh_config").0, 0);
     assert!(!machine.exists("var/lib/cloud/seed") && !machine.exists("var/log/cloud-init.log"));

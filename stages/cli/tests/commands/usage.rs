@@ -16,6 +16,8 @@ fn usage_errors_exit_with_status_2() {
         // Followed by the help of the command.
         assert!(err.contains("\n\nUsage: "), "{words}: {err}");
     }
+    let (code, _, err) = run_as("cloud-init", None, "plan --debug");
+    assert_eq!((code, err.contains("'--debug' goes before the command")), (2, true), "{err}");
     for words in ["--help", "status -h", "query --help"] {
         let (code, out, _) = run_as("cloud-init", None, words);
         assert_eq!((code, out.starts_with("Usage: ")), (0, true), "{words}: {out}");
