@@ -113,7 +113,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:5:10: network.ethernets.three: expected a map, found a list; ignored",
                 "net:6:63: network.ethernets.four.match: expected a map, found a string; ignored",
                 "net:6:82: network.ethernets.four.nameservers: expected a map, found a list; ignored",
-                "net:6:21: network.ethernets.four.addresses: expected a list, found a string; using it as an item",
+                "net:6:21: network.ethernets.four.addresses: expected a list, found a string; using its words as items",
                 "net:6:41: network.ethernets.four.routes: expected a list, found a map; ignored",
                 "net:7:8: network.bonds: expected a map of devices, found a string; ignored",
                 "net:4:3: network.two: has the same name as good",
@@ -268,6 +268,19 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:4:101: network.ethernets.e.dhcp6domain: expected true, false or route, found a list; ignored",
             ],
             &["good:1", "e:1", "f:1"],
+        ),
+        (
+            v2,
+            "  e: {addresses: '10.0.0.5/24 10.0.0.6/24', routing-policy: [{to: 10.0.0.0/8, mark: 'x//'}, {to: 10.0.0.0/8, mark: ''}, {to: 10.0.0.0/8, table: -1}, {from: 'fd00::1', to: 10.0.0.0/8}, {to: 10.0.0.0/8, priority: +5x}]}\n",
+            &[
+                "net:4:18: network.ethernets.e.addresses: expected a list, found a string; using its words as items",
+                "net:4:85: network.ethernets.e.routing-policy[0].mark: expected a number, or two with a slash between them; ignored",
+                "net:4:116: network.ethernets.e.routing-policy[1].mark: expected a number, or two with a slash between them; ignored",
+                "net:4:145: network.ethernets.e.routing-policy[2].table: expected the number or name of a routing table; ignored",
+                "net:4:150: network.ethernets.e.routing-policy[3]: expected addresses of one family in from and to; ignored",
+                "net:4:212: network.ethernets.e.routing-policy[4].priority: expected a number from 0 to 4294967295; ignored",
+            ],
+            &["good:1", "e:2"],
         ),
         (
             v1,

@@ -127,7 +127,7 @@ pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};
 pub use log::{Level, Log};
-pub use mountinfo::{MountInfo, mounted_at};
+pub use mountinfo::{MountInfo, mounted_at, unescape};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};
 pub use plan_dir::PlanDir;

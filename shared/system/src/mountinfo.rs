@@ -44,7 +44,7 @@ pub(crate) fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
 }
 
 /// Decodes escapes such as `\040`.
-fn unescape(field: &str) -> String {
+pub fn unescape(field: &str) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
     while let [first, tail @ ..] = rest {

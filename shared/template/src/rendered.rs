@@ -1,9 +1,9 @@
 //! The result of rendering, and its error.
 
-use config::Map;
+use config::{Map, Node, looks_like_name};
 
-/// The depth of the variables whose names are suggested: `ds.meta_data.NAME`.
-const MAX_DEPTH: usize = 3;
+/// The map with the names that all clouds share.
+const SHARED: &str = "v1";
 /// The size limit of the output in bytes.
 const MAX_OUTPUT: usize = 16 << 20;
 
@@ -41,12 +41,14 @@ impl Rendered {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// Adds the most similar key of the variables to each undefined one.
+    /// Adds the most similar name to each undefined one: of a variable, or of one in `v1`. Other names are data, which may be secret.
     pub(crate) fn suggest(mut self, variables: &Map) -> Rendered {
-        let mut keys = Vec::new();
-        if !self.undefined.is_empty() {
-            add_keys(variables, 0, &mut keys);
-        }
+        let shared = variables.get(SHARED).and_then(Node::as_map);
+        let all = variables.iter().chain(shared.into_iter().flat_map(Map::iter));
+        let keys: Vec<&str> = match self.undefined.is_empty() {
+            true => Vec::new(),
+            false => all.filter_map(|(key, _)| key.as_str()).filter(|key| looks_like_name(key)).collect(),
+        };
         for variable in &mut self.undefined {
             let last = variable.name.rsplit('.').next().unwrap_or_default();
             variable.near = config::did_you_mean(last, keys.iter().copied().filter(|_| last.len() > 2))
@@ -69,14 +71,6 @@ impl Rendered {
         if self.undefined.len() < 100 && !self.undefined.iter().any(|u| u.name == name) {
             self.undefined.push(UndefinedVariable { name: name.to_string(), line, near: None });
         }
-    }
-}
-
-/// Collects the keys of maps within maps.
-fn add_keys<'m>(map: &'m Map, depth: usize, keys: &mut Vec<&'m str>) {
-    for (key, value) in map.iter().filter(|_| depth < MAX_DEPTH) {
-        keys.extend(key.as_str());
-        value.as_map().into_iter().for_each(|inner| add_keys(inner, depth + 1, keys));
     }
 }
 

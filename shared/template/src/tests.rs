@@ -55,6 +55,10 @@ fn undefined_variables_are_rendered_and_listed() {
         got.undefined_names().as_deref(),
         Some("'regoin' (line 2; did you mean 'region'?), 'zzz' (line 2)")
     );
+    // Names in metadata may be secret.
+    let secret = variables("{ds: {meta_data: {api_token_hunter2: a}}, 'a b': c}");
+    let got = render("## template: jinja\n{{ ds.meta_data.api_token_hunter3 }}{{ a_b }}\n", &secret).unwrap();
+    assert!(got.undefined.iter().all(|variable| variable.near.is_none()), "{:?}", got.undefined);
     // Long names are shortened, by characters.
     let long = "é".repeat(99);
     let got = render(&format!("## template: jinja\n{{{{a{long}}}}}"), &Map::new()).unwrap();

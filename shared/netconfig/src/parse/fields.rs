@@ -52,6 +52,13 @@ impl Builder {
         Some(text)
     }
 
+    /// Returns the address of the other end of a point-to-point link.
+    pub fn peer(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let text = self.string(map, path, key)?;
+        let is_address = |text: &str| text.parse::<std::net::IpAddr>().is_ok();
+        self.restricted(map, path, key, text, is_address, "an IP address")
+    }
+
     /// Returns a driver or a device number, which a udev rule contains in quotes.
     pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.name(map, path, key)?;

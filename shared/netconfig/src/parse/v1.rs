@@ -310,7 +310,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
         metric: build.number(node, path, "metric").filter(|n| !n.is_falsy()),
         mtu: build.mtu(node, path, "mtu").filter(|n| !n.is_falsy()),
         broadcast: build.string(node, path, "broadcast"),
-        pointopoint: build.string(node, path, "pointopoint"),
+        pointopoint: build.peer(node, path, "pointopoint"),
         scope: build.name(node, path, "scope"),
         is_openstack_ipv4: value("ipv4").is_some(),
         is_openstack_ipv6: value("ipv6").is_some(),

@@ -116,14 +116,35 @@ type RuleKey = (&'static str, fn(&str) -> bool, &'static str);
 const RULE_KEYS: [RuleKey; 6] = [
     ("from", is_network, "an IP address with an optional /prefix"),
     ("to", is_network, "an IP address with an optional /prefix"),
-    ("table", address::is_valid_gateway, "the number or name of a routing table"),
-    ("priority", |text| text.parse::<u32>().is_ok(), address::NUMBER),
-    ("mark", |text| text.bytes().all(|b| b.is_ascii_hexdigit() || b"x/".contains(&b)), address::NUMBER),
+    ("table", is_table, "the number or name of a routing table"),
+    ("priority", |text| text.parse::<u32>().is_ok() && !text.starts_with('+'), address::NUMBER),
+    ("mark", |text| text.splitn(2, '/').all(is_mark), "a number, or two with a slash between them"),
     ("type-of-service", |text| text.parse::<u8>().is_ok(), "a number from 0 to 255"),
 ];
 
+fn is_table(text: &str) -> bool {
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic()) && address::is_valid_gateway(text);
+    is_name || text.parse::<u32>().is_ok()
+}
+
+fn is_mark(text: &str) -> bool {
+    text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16)).is_ok()
+}
+
 fn is_network(text: &str) -> bool {
     address::parse_network(text, None, None).is_ok()
+}
+
+fn is_of_two_families(rule: &Node) -> bool {
+    let family = |key: &str| rule.get(key).and_then(Node::as_str).map(address::is_ipv6);
+    family("from").zip(family("to")).is_some_and(|(from, to)| from != to)
+}
+
+fn without_nulls(rule: &Node) -> Node {
+    let entries = rule.as_map().into_iter().flat_map(Map::iter).filter(|(_, value)| !value.is_null());
+    let mut kept = Map::new();
+    entries.for_each(|(key, value)| drop(kept.insert(key.clone(), value.clone())));
+    Node { value: Value::Map(kept), at: rule.at.clone() }
 }
 
 /// Returns the policy rules. Without one of its values a rule would be for other packets, so that it is ignored as a whole.
@@ -140,8 +161,10 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
         } else if let Some((name, _, wanted)) = RULE_KEYS.iter().find(is_invalid) {
             let node = rule.get(name).unwrap_or(rule);
             build.discard_value(node, &join_key(&key, name), format!("expected {wanted}"));
+        } else if is_of_two_families(rule) {
+            build.discard_value(rule, &key, "expected addresses of one family in from and to");
         } else {
-            rules.push(rule.clone());
+            rules.push(without_nulls(rule));
         }
     }
     rules
@@ -328,10 +351,14 @@ fn subnets(
         build.report(
             node,
             &join_key(path, "addresses"),
-            "expected a list, found a string; using it as an item",
+            "expected a list, found a string; using its words as items",
         );
     }
-    let addresses = one.map(std::slice::from_ref).unwrap_or_else(|| build.list(device, path, "addresses"));
+    let words = |node: &Node| -> Vec<Node> {
+        let text = node.as_str().unwrap_or_default();
+        text.split_whitespace().map(|word| Node { at: node.at.clone(), ..word.into() }).collect()
+    };
+    let addresses = one.map_or_else(|| build.list(device, path, "addresses").to_vec(), words);
     for (i, item) in addresses.iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
         // netplan also accepts `address: {lifetime: …, label: …}`.

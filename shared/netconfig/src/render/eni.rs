@@ -103,7 +103,9 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     let names = links.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
     let mut blocks = Vec::new();
     for link in links {
-        let writer = Writer { link, names: &names, global: &model.dns, has_ip: target.has_ip };
+        let is_port = |ports: &[String]| ports.iter().any(|port| [&link.id, &link.name].contains(&port));
+        let is_port = link.bond.is_some() || model.links.iter().any(|other| is_port(&other.ports));
+        let writer = Writer { link, is_port, names: &names, global: &model.dns, has_ip: target.has_ip };
         blocks.extend(writer.stanzas(&mut rendered));
     }
     let content = format!("{}{}\n", target.files.eni_header, blocks.join("\n\n"));
@@ -155,6 +157,8 @@ fn rank(link: &Link) -> u8 {
 
 struct Writer<'a> {
     link: &'a Link,
+    /// Whether it is a port of a bond or bridge.
+    is_port: bool,
     /// The names of all links by their IDs.
     names: &'a HashMap<&'a str, &'a str>,
     /// The global name servers and search domains.
@@ -181,7 +185,7 @@ impl Writer<'_> {
         };
         if link.subnets.is_empty() {
             // The addresses are advertised.
-            let is_slaac = link.accept_ra == Some(true);
+            let is_slaac = link.accept_ra == Some(true) && !self.is_port;
             let is_part = link.is_bond() || link.bond.is_some() || is_slaac;
             let auto = if is_part && !is_manual { format!("{auto}\n") } else { String::new() };
             let method = if is_slaac { "inet6 auto" } else { "inet manual" };
@@ -300,8 +304,10 @@ impl Writer<'_> {
         let mut lines = Vec::new();
         if let Some((below, id)) = link.vlan_link.as_deref().zip(link.vlan_id.as_ref().map(python_str)) {
             let below = self.name_of(below);
+            let is_special = |c: char| c.is_whitespace() || is_shell_special(c);
+            let is_word = |text: &str| !text.starts_with('-') && !text.contains(is_special);
             // ifupdown itself creates only those that are named by the link below and the ID.
-            if link.name != format!("{below}.{id}") && !format!("{below}{id}").contains(is_shell_special) {
+            if link.name != format!("{below}.{id}") && is_word(below) && is_word(&id) {
                 lines.push(format!("pre-up ip link add link {below} name $IFACE type vlan id {id} || true"));
                 lines.push("post-down ip link del $IFACE || true".into());
             }

@@ -238,7 +238,8 @@ fn addresses_and_routes(unit: &mut Sections, link: &Link) {
             Some(prefix) => format!("{address}/{prefix}"),
             None => address.clone(),
         };
-        addresses.insert((with_prefix(address), subnet.pointopoint.as_ref().map(with_prefix)));
+        let peer = subnet.pointopoint.as_ref().filter(|peer| is_ipv6(peer) == is_ipv6(address));
+        addresses.insert((with_prefix(address), peer.map(with_prefix)));
         let Some(gateway) = &subnet.gateway else { continue };
         let mut lines = vec![("Gateway".to_string(), gateway.clone())];
         if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {

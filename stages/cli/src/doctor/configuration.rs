@@ -71,8 +71,14 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
     }
     page.findings.layer = Layer::Configuration;
     for name in sys.list(DIRECTORY).unwrap_or_default() {
-        if let Some((stem, "yaml" | "yml" | "conf" | "json")) = name.rsplit_once('.') {
-            let remedy = format!("mv {DIRECTORY}/{name} {DIRECTORY}/{stem}.cfg");
+        let path = format!("{DIRECTORY}/{name}");
+        if let Some((stem, "yaml" | "yml" | "conf" | "json")) = name.rsplit_once('.')
+            && !stem.is_empty()
+            && !sys.is_dir(&path)
+        {
+            let [from, to] =
+                [path, format!("{DIRECTORY}/{stem}.cfg")].map(|path| encoding::shell::quote(&path));
+            let remedy = format!("mv {from} {to}");
             page.findings.warning(
                 format!("{DIRECTORY}/{name}"),
                 "not read: the name has to end in .cfg",

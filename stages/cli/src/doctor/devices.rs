@@ -23,12 +23,18 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     for (number, line) in (1..).zip(fstab.lines()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [device, point, _, options, ..] = fields[..] else { continue };
+        let point = &*system::unescape(point);
+        // systemd follows links of the row.
+        let resolved = std::fs::canonicalize(point).map(|path| path.display().to_string());
         // Rows of cloud-init are checked below, by their configuration. systemd ignores devices in containers.
         let is_other =
             options.split(',').any(|o| OTHER_ROWS.contains(&o)) || has_automount(&Some(options.into()));
         let is_ignored = sys.is_container() && (path_of(device).is_some() || device.contains("UUID="));
         let is_wanted = point.starts_with('/') && !device.starts_with('#') && !is_other && !is_ignored;
-        if is_wanted && system::mounted_at(&mounts, point).is_none() {
+        if is_wanted
+            && system::mounted_at(&mounts, point).is_none()
+            && !resolved.is_ok_and(|path| system::mounted_at(&mounts, &path).is_some())
+        {
             page.findings.layer = Layer::Machine;
             let missing = path_of(device).unwrap_or_else(|| device.to_string());
             let why = if missing.starts_with('/') && !sys.exists(&missing) {

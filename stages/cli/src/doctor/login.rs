@@ -364,7 +364,7 @@ impl Access {
                     let remedy = format!("chown {}: {path}; chmod go-w {path}", user.name);
                     access.problems.push((problem, remedy));
                 }
-                None => access.has_key = true,
+                None => access.has_key |= access.cut_file.is_none(),
             }
         }
         if let Some(sshd) = &sshd {
@@ -532,9 +532,12 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
 
 /// Returns whether the fields of a key, each of which begins with its length (RFC 4253, section 6.6), are cut off, as by a line break.
 fn is_cut(line: &str) -> bool {
-    let data = key_of(line).map_or("", |(_, data)| data.trim_end_matches('='));
-    let data = data.get(..data.len() / 4 * 4).unwrap_or_default();
-    let data = encoding::base64::decode(data.as_bytes()).unwrap_or_default();
+    let Some((kind, data)) = key_of(line) else { return false };
+    // A certificate has numbers beside its fields.
+    if kind.contains("-cert-") {
+        return false;
+    }
+    let Some(data) = encoding::base64::decode_mime(data.as_bytes()) else { return true };
     let mut rest = data.as_slice();
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let Some(next) = after.get(u32::from_be_bytes(*length) as usize..) else { return true };
@@ -698,11 +701,14 @@ mod tests {
     #[test]
     fn keys_that_are_cut_off_are_found() {
         let field = |data: &[u8]| [&(data.len() as u32).to_be_bytes(), data].concat();
-        let whole = [field(b"ssh-rsa"), field(&[1, 0, 1]), field(&[7; 257])].concat();
-        for (length, is_cut) in [(whole.len(), false), (198, true), (9, true)] {
-            let line = format!("no-pty ssh-rsa {} al@host", encoding::base64::encode(&whole[..length]));
-            assert_eq!(super::is_cut(&line), is_cut, "{length}");
+        for modulus in [65, 257, 385, 513] {
+            let whole = [field(b"ssh-rsa"), field(&[1, 0, 1]), field(&vec![7; modulus])].concat();
+            for (length, is_cut) in [(whole.len(), false), (whole.len() - 1, true), (40, true), (9, true)] {
+                let line = format!("no-pty ssh-rsa {} al@host", encoding::base64::encode(&whole[..length]));
+                assert_eq!(super::is_cut(&line), is_cut, "{modulus}: {length}");
+            }
         }
+        assert!(!super::is_cut("ssh-rsa-cert-v01@openssh.com AAAA al@host"));
         assert!(super::is_cut("ssh-ed25519 AAAA"));
     }
 

@@ -6,6 +6,8 @@ use crate::machine::Machine;
 const MAX_FILE: u64 = 64 << 20;
 /// The maximum number of lines that are quoted.
 const MAX_LINES: usize = 5;
+/// The maximum number of scripts with messages of a shell, and of such messages of one.
+const MAX_MESSAGES: usize = 20;
 /// The maximum length of a line in characters.
 const MAX_WIDTH: usize = 200;
 
@@ -73,7 +75,8 @@ impl Output {
         Output { stages }
     }
 
-    /// Returns the messages of shells about commands of cloud-init's scripts, `SCRIPT: [line] NUMBER: MESSAGE`, by stage and script.
+    /// Returns the messages of shells about commands of cloud-init's scripts, `SCRIPT: [line] NUMBER: MESSAGE`, by stage and script:
+    /// some of them, as an output may have millions.
     pub fn script_errors(&self, tops: &[String]) -> Vec<(String, String, Vec<String>)> {
         let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
         for (stage, line) in
@@ -89,9 +92,13 @@ impl Output {
                 continue;
             }
             let script = path.rsplit('/').next().unwrap_or_default();
+            let is_full = found.len() == MAX_MESSAGES;
             match found.iter_mut().find(|(_, known, _)| known == script) {
-                Some((.., lines)) => lines.push(line.clone()),
-                None => found.push((stage.clone(), script.to_string(), vec![line.clone()])),
+                Some((.., lines)) if lines.len() < MAX_MESSAGES => lines.push(line.clone()),
+                None if !is_full && !script.is_empty() => {
+                    found.push((stage.clone(), script.to_string(), vec![line.clone()]))
+                }
+                _ => {}
             }
         }
         found

@@ -1,5 +1,7 @@
 //! A document and the result of its validation.
 
+use std::collections::BTreeSet;
+
 use config::{Finding, FindingKind};
 
 use crate::arguments::SchemaType;
@@ -41,6 +43,8 @@ pub struct Validation {
     /// The document is not a map of keys and cannot be validated.
     pub is_other_type: bool,
     pub findings: Vec<Finding>,
+    /// The texts of the findings, of which there may be thousands.
+    known: BTreeSet<String>,
     /// Printed, but does not make the file invalid.
     pub warnings: Vec<Finding>,
 }
@@ -48,7 +52,7 @@ pub struct Validation {
 impl Validation {
     /// Adds a finding, unless it is known.
     pub fn add(&mut self, finding: Finding) {
-        if !self.findings.contains(&finding) {
+        if self.known.insert(format!("{:?} {finding}", finding.kind)) {
             self.findings.push(finding);
         }
     }
