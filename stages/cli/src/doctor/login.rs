@@ -543,7 +543,8 @@ fn is_cut(line: &str) -> bool {
         let Some(next) = after.get(u32::from_be_bytes(*length) as usize..) else { return true };
         rest = next;
     }
-    !rest.is_empty()
+    // Without any field; what follows the last one is not our concern.
+    rest.len() == data.len()
 }
 
 /// Returns the path of a file of AuthorizedKeysFile in sshd_config(5).
