@@ -25,7 +25,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let [device, point, _, options, ..] = fields[..] else { continue };
         let point = &*system::unescape(point);
         // systemd follows links of the row.
-        let resolved = std::fs::canonicalize(point).map(|path| path.display().to_string());
+        let resolved = sys.real_path(point);
         // Rows of cloud-init are checked below, by their configuration. systemd ignores devices in containers.
         let is_other =
             options.split(',').any(|o| OTHER_ROWS.contains(&o)) || has_automount(&Some(options.into()));
@@ -33,7 +33,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let is_wanted = point.starts_with('/') && !device.starts_with('#') && !is_other && !is_ignored;
         if is_wanted
             && system::mounted_at(&mounts, point).is_none()
-            && !resolved.is_ok_and(|path| system::mounted_at(&mounts, &path).is_some())
+            && resolved.is_none_or(|path| system::mounted_at(&mounts, &path).is_none())
         {
             page.findings.layer = Layer::Machine;
             let missing = path_of(device).unwrap_or_else(|| device.to_string());
