@@ -301,14 +301,14 @@ fn dead_datasource_is_reported_with_its_duration() {
     sandbox.boot();
     let (code, page) = page_of(&sandbox, "");
     assert_eq!(code, Some(1));
-    // How long the search took, as its events in the log say.
+    // How long the search took, as its events in the log say: nine pauses of half a second to one and a half.
     let answer = |name: &str| {
         let rows = page["datasources"].as_array().map(Vec::as_slice).unwrap_or_default();
         rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_else(|| tests::fail(&page.to_string()))
     };
     let dead = answer("NoCloudNet");
     let seconds = dead["seconds"].as_f64().unwrap_or_default();
-    assert!((9.0..60.0).contains(&seconds), "ten waits of a second between the requests: {dead}");
+    assert!(seconds >= 4.5, "nine pauses between the requests: {dead}");
     let took = format!("NoCloudNet did not answer ({seconds:.3} s)");
     assert_found(&page, "warning", "init-network", &took);
     assert!(answer("NoCloud")["seconds"].as_f64().is_some_and(|took| took < seconds), "{page:#}");
