@@ -62,7 +62,7 @@ fn causes_precede_symptoms() {
 }
 
 #[test]
-#[ignore = "forty-three boots: make slow"]
+#[ignore = "forty-seven boots: make slow"]
 fn first_finding_is_the_cause() {
     // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
     for (name, prepare, live, place, problem) in [
@@ -135,6 +135,14 @@ fn first_finding_is_the_cause() {
           echo 'cloud_final_modules: [final_message]' >/etc/cloud/cloud.cfg.d/99-own.cfg", "", "user-data", "cloud_final_modules is set in /etc/cloud/cloud.cfg.d/99-own.cfg"),
         ("kept-name", "printf '#cloud-config\nusers: [USER]\nhostname: wanted\n' >user-data; echo 'preserve_hostname: true' >/etc/cloud/cloud.cfg.d/99-own.cfg",
           "", "user-data", "preserve_hostname is set (/etc/cloud/cloud.cfg.d/99-own.cfg"),
+        ("line-ends", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /srv/x, permissions: \"0755\", content: \"#!/bin/sh\\\\r\\\\necho\\\\r\\\\n\"}]\nruncmd: [/srv/x]\n' >user-data",
+          "", "/srv/x", "line ends of Windows"),
+        ("interpreter", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /srv/x, permissions: \"0755\", content: \"#!/opt/python\"}]\nruncmd: [/srv/x]\n' >user-data",
+          "", "/srv/x", "/opt/python does not exist"),
+        ("sudo", "printf '#cloud-config\nusers: [{name: amy, sudo: \"ALL=(ALL) NOPASSWD ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data", "",
+          "/etc/sudoers.d/90-cloud-init-users", "syntax error"),
+        ("key-type", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PubkeyAcceptedAlgorithms rsa-sha2-512' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "keys of the type ssh-ed25519 (/etc/ssh/sshd_config.d/10-own.conf)"),
     ] {
         assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
     }

@@ -549,7 +549,16 @@ impl Distro {
                 debug!(sys, "{e}; writing {SHADOW}");
                 write_password_fields(sys, passwords).then_some(()).ok_or(e)
             }
-            result => result.map(drop),
+            Err(e) => {
+                let missing: Vec<&str> = names.into_iter().filter(|name| sys.user(name).is_none()).collect();
+                let why = if missing.is_empty() {
+                    String::new()
+                } else {
+                    format!("; no such user: {}", missing.join(", "))
+                };
+                Err(Error::new(format!("{e}{why}")))
+            }
+            Ok(_) => Ok(()),
         }
     }
 

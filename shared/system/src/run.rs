@@ -255,10 +255,10 @@ pub(crate) fn chroot_child(run: &mut std::process::Command, root: &Path, directo
     }
 }
 
-/// Returns the last line of a program's standard error in brackets, after a space; empty if there is none.
+/// Returns the last line with words of a program's standard error in brackets, after a space; empty if there is none.
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
-    match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
+    match text.lines().rev().map(str::trim).find(|l| l.contains(char::is_alphanumeric)) {
         Some(line) => format!(" ({line})"),
         None => String::new(),
     }

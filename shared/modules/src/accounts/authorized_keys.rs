@@ -103,6 +103,25 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
     })
 }
 
+/// Returns what a line that is not a key is, without its text, which may be a secret.
+fn describe_fault(line: &str) -> String {
+    let line = line.trim();
+    let word = line.split_whitespace().next().unwrap_or_default();
+    if line.contains("PRIVATE KEY") || line.starts_with("PuTTY-User-Key-File") {
+        "a private key; take the public one (FILE.pub)".into()
+    } else if line.contains("SSH2 PUBLIC KEY") {
+        "a key in the format of RFC 4716; convert it: ssh-keygen -i -f FILE".into()
+    } else if word == "ssh-dss" {
+        "a key of the type ssh-dss, which sshd no longer accepts".into()
+    } else if word.starts_with("AAAA") {
+        "a key without its type, such as ssh-ed25519".into()
+    } else if KEY_TYPES.contains(&word) {
+        "the type of a key without the key".into()
+    } else {
+        format!("text of {} characters", line.chars().count())
+    }
+}
+
 /// Returns the text of a file with keys added. A key whose base64 the file has replaces that line; the others are appended
 /// once. Other lines are kept. If several new keys have the same base64 and the file already has one of them, that line is kept
 /// and none of them is appended: otherwise the file would grow with each run.
@@ -179,9 +198,9 @@ pub struct KeysFileSettings {
 
 impl KeysFileSettings {
     pub fn read(sys: &System) -> Result<KeysFileSettings> {
-        let text = sshd_config::read_main_file(sys)?;
-        let authorized_keys_file = sshd_config::get(&text, "AuthorizedKeysFile").map(String::from);
-        let strict_modes = sshd_config::get(&text, "StrictModes").unwrap_or("yes") == "yes";
+        let files = sshd_config::read_files(sys)?;
+        let authorized_keys_file = sshd_config::value(&files, "AuthorizedKeysFile").map(String::from);
+        let strict_modes = sshd_config::value(&files, "StrictModes").unwrap_or("yes") == "yes";
         Ok(KeysFileSettings { authorized_keys_file, strict_modes })
     }
 }
@@ -364,14 +383,23 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
     let Some(user) = sys.user(name) else {
         return Err(Error::new(format!("authorized keys of {name}: no such user")));
     };
-    let mut entries = Vec::new();
+    let (mut entries, mut fault) = (Vec::new(), None);
     for line in keys.iter().flat_map(|k| k.lines()) {
         match parse_line(line) {
             Some(entry) if options.is_empty() => entries.push(entry),
             Some(entry) => entries.push(AuthorizedKey { options: options.to_string(), ..entry }),
             None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
-            None => debug!(sys, "authorized keys of {name}: ignoring a line that is not a key"),
+            None => {
+                debug!(sys, "authorized keys of {name}: ignoring a line that is not a key");
+                fault.get_or_insert_with(|| describe_fault(line));
+            }
         }
+    }
+    if let Some(fault) = fault.filter(|_| entries.is_empty() && options.is_empty()) {
+        warning!(
+            sys,
+            "authorized keys of {name}: none of them is a public key of SSH, TYPE BASE64 [COMMENT]: {fault}"
+        );
     }
     let found = find_keys_file(sys, &KeysFileSettings::read(sys)?, &user)?;
     let (mode, owner) = match &found.existing {
@@ -396,6 +424,21 @@ mod tests {
             gecos: String::new(),
             home: "/home/bob".into(),
             shell: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_described_without_its_text() {
+        for (line, expected) in [
+            ("-----BEGIN OPENSSH PRIVATE KEY-----", "a private key"),
+            ("---- BEGIN SSH2 PUBLIC KEY ----", "a key in the format of RFC 4716"),
+            ("ssh-dss AAAAsecret", "a key of the type ssh-dss"),
+            ("AAAAsecret", "a key without its type"),
+            ("ssh-rsa", "the type of a key without the key"),
+            ("<secret>", "text of 8 characters"),
+        ] {
+            let text = describe_fault(line);
+            assert!(text.starts_with(expected) && !text.contains("secret"), "{line}: {text}");
         }
     }
 

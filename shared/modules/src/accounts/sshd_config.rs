@@ -99,9 +99,30 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     write(sys, path, &text)
 }
 
-/// Returns the text of the main file.
-pub fn read_main_file(sys: &System) -> Result<String> {
-    Ok(sys.read_text_if_exists(MAIN_FILE)?.unwrap_or_default())
+/// Returns the files that the server reads before the rest of the main file, in this order, and the main file: their texts.
+pub fn read_files(sys: &System) -> Result<Vec<String>> {
+    let main = sys.read_text_if_exists(MAIN_FILE)?;
+    let mut texts = Vec::new();
+    if main.as_deref().is_none_or(includes_drop_in_dir) && sys.is_dir(DROP_IN_DIR) {
+        let mut names = sys.list(DROP_IN_DIR)?;
+        names.retain(|name| name.ends_with(".conf"));
+        sort::sort(&mut names);
+        for name in names {
+            texts.push(sys.read_text(format!("{DROP_IN_DIR}/{name}"))?);
+        }
+    }
+    texts.push(main.unwrap_or_default());
+    Ok(texts)
+}
+
+/// Returns the value of a key in the files of [`read_files`]: in included ones the first one, for all users, counts, as for the server.
+pub fn value<'a>(files: &'a [String], key: &str) -> Option<&'a str> {
+    let (main, included) = files.split_last()?;
+    let is_match = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case("Match");
+    let settings =
+        |text: &'a String| text.lines().filter_map(parse_setting).take_while(move |pair| !is_match(pair));
+    let mut all = included.iter().flat_map(settings);
+    all.find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value).or_else(|| get(main, key))
 }
 
 #[cfg(test)]
@@ -134,6 +155,21 @@ mod tests {
         assert_eq!(get(text, "port"), Some("2"));
         assert_eq!(get(text, "authorizedkeysfile"), Some(".ssh/a  .ssh/b"));
         assert_eq!(get(text, "broken"), None);
+    }
+
+    #[test]
+    fn included_files_count_before_the_main_file() {
+        let files = |included: &[&str]| {
+            included.iter().chain(&["X main\n"]).map(|s| s.to_string()).collect::<Vec<_>>()
+        };
+        for (included, expected) in [
+            (&[][..], "main"),
+            (&["Y 1\n"], "main"),
+            (&["#x 0\nx 1\nX 2\n", "X 3\n"], "1"),
+            (&["Match User bob\n X 1\n", "X 2\n"], "2"),
+        ] {
+            assert_eq!(value(&files(included), "X"), Some(expected), "{included:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,16 @@ pub struct Cause {
 }
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 9] = [
+const CAUSES: [Cause; 10] = [
+    Cause {
+        // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
+        parts: &["\\r'", "\r: ", "^M: "],
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "a script has the line ends of Windows (CR LF), which its interpreter does not know",
+        now: "",
+        remedy: "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
+    },
     Cause {
         parts: &["No space left on device", "os error 28", "Disk quota exceeded"],
         layer: Layer::Machine,

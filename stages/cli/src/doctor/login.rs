@@ -65,6 +65,16 @@ impl Sshd {
             || lists.any(|list| list == "any" || list.starts_with("publickey") && !list.contains(','))
     }
 
+    /// Returns whether keys of a type are accepted; sshd knows RSA keys by their signatures.
+    fn accepts_key_of(&self, kind: &str) -> bool {
+        let names = ["pubkeyacceptedalgorithms", "pubkeyacceptedkeytypes"];
+        let mut accepted =
+            names.iter().flat_map(|name| self.values(name)).flat_map(|list| list.split(',')).peekable();
+        let is_rsa = kind == "ssh-rsa";
+        accepted.peek().is_none()
+            || accepted.any(|name| name == kind || is_rsa && matches!(name, "rsa-sha2-256" | "rsa-sha2-512"))
+    }
+
     /// Returns the setting that refuses a user in these groups.
     fn refusal(&self, user: &str, groups: &[&str]) -> Option<&'static str> {
         let lists = |keyword: &str, names: &[&str]| {
@@ -170,12 +180,13 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         );
         page.findings.warning(place, problem, "set ssh_pwauth: true, or ssh_authorized_keys");
     }
-    if sys.exists("/etc/nologin") || sys.exists("/run/nologin") && sys.is_live() && !is_starting(machine) {
-        page.findings.error(
-            "/run/nologin",
-            "it exists: only root may log in",
-            "remove it, or find out what made it",
-        );
+    let of_boot = "/run/nologin";
+    let no_login = match sys.exists("/etc/nologin") {
+        true => Some("/etc/nologin"),
+        false => Some(of_boot).filter(|path| sys.exists(path) && sys.is_live() && !is_starting(machine)),
+    };
+    if let Some(path) = no_login {
+        page.findings.error(path, "it exists: only root may log in", "remove it, or find out what made it");
     }
     if runs_sshd
         && !can_login
@@ -337,7 +348,7 @@ impl Access {
             }
             None => vec![key_file(".ssh/authorized_keys", home, &user.name)],
         };
-        let mut has_file = false;
+        let (mut has_file, mut kinds) = (false, Vec::new());
         for file in &files {
             let Ok(text) = sys.read_text(file) else { continue };
             let keys = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -354,6 +365,7 @@ impl Access {
                 ));
                 continue;
             }
+            kinds.extend(keys().filter_map(key_of).map(|(kind, _)| kind.to_string()));
             if keys().filter(|line| is_key(line)).all(is_cut) {
                 access.cut_file = Some(file.clone());
             }
@@ -375,6 +387,13 @@ impl Access {
                 access
                     .problems
                     .push((problem, "set PubkeyAuthentication yes, then: systemctl reload ssh".into()));
+                access.has_key = false;
+            }
+            if access.has_key && !kinds.iter().any(|kind| sshd.accepts_key_of(kind)) {
+                let place = place_of(machine, "PubkeyAcceptedAlgorithms");
+                let problem = format!("sshd does not accept keys of the type {}{place}", kinds.join(", "));
+                let remedy = "use a key of another type: ssh-keygen -t ed25519";
+                access.problems.push((problem, remedy.into()));
                 access.has_key = false;
             }
             if access.has_key && user.name == "root" && root == "no" {
@@ -723,6 +742,19 @@ mod tests {
             ("authenticationmethods publickey,password publickey\n", true),
         ] {
             assert_eq!(Sshd(methods.into()).accepts_key_alone(), expected, "{methods}");
+        }
+    }
+
+    #[test]
+    fn keys_are_accepted_by_the_names_of_their_signatures() {
+        for (settings, kind, expected) in [
+            ("", "ssh-dss", true),
+            ("pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512\n", "ssh-ed25519", true),
+            ("pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512\n", "ssh-rsa", true),
+            ("pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512\n", "ssh-dss", false),
+            ("pubkeyacceptedkeytypes ecdsa-sha2-nistp256\n", "ssh-ed25519", false),
+        ] {
+            assert_eq!(Sshd(settings.into()).accepts_key_of(kind), expected, "{settings} {kind}");
         }
     }
 

@@ -16,6 +16,7 @@ mod next_boot;
 mod output;
 pub mod page;
 mod results;
+mod sudo;
 mod switch;
 mod units;
 
@@ -58,6 +59,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     results::find(machine, &log, &boot, &mut page);
     if !boot.is_running {
         login::section(machine, &settings.merged, &mut page);
+        sudo::section(machine, &mut page);
         page.findings.layer = Layer::State;
         let state = crate::state_files::check(machine);
         for finding in state.all {

@@ -38,7 +38,18 @@ const REASONS: [&str; 22] = [
 ];
 
 /// Beginnings of lines that cloud-init or ssh-keygen writes.
-const OWN: [&str; 4] = ["ci-info: ", "Cloud-init v. ", "-----", "The key"];
+const OWN: [&str; 10] = [
+    "ci-info: ",
+    "Cloud-init v. ",
+    "-----",
+    "The key",
+    "Generating public/private",
+    "Your identification",
+    "Your public key",
+    "SHA256:",
+    "+--",
+    "|",
+];
 
 /// The output of the last boot, by stage: the name of its line `Cloud-init v. VERSION running 'NAME' at`, and its lines.
 #[derive(Default)]

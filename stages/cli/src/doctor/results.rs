@@ -197,7 +197,9 @@ fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: Strin
         (None, Some((name, rest))) => (Some(name.to_string()), rest.to_string()),
         (None, None) => (problems().find(|p| p.text == text).and_then(|p| p.module.clone()), text),
     };
-    let known = failures.iter_mut().find(|failure| module.is_some() && failure.module == module);
+    // Several stages may say the same, as of a file that each of them reads.
+    let is_same = |failure: &Failure| module.is_some() || failure.texts.contains(&text);
+    let known = failures.iter_mut().find(|failure| failure.module == module && is_same(failure));
     match known {
         Some(failure) if failure.texts.contains(&text) => failure.severity = failure.severity.min(severity),
         Some(failure) if severity < failure.severity => {
@@ -212,6 +214,15 @@ fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: Strin
 /// Adds a finding for a failure, or adds it to the finding of its cause.
 fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page: &mut Page) {
     let Failure { stage, module, severity, mut texts } = failure;
+    let is_known = |text: &str| {
+        split_position(text).is_some_and(|(place, problem)| {
+            page.findings.all.iter().any(|finding| finding.place == place && finding.problem == problem)
+        })
+    };
+    texts.retain(|text| !is_known(text));
+    if texts.is_empty() {
+        return;
+    }
     let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
     let is_command = !script.is_empty()
         || texts.iter().any(|text| text.starts_with("running ") || text.contains("install"));
@@ -227,6 +238,11 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         let remedy = "remove noexec from the options of the mount (/etc/fstab), then reboot";
         let finding = page.findings.error(mount, "mounted noexec, so scripts cannot be executed", remedy);
         finding.details.extend([vec![format!("{place}: {problem}")], texts].concat());
+        return;
+    }
+    if let Some((file, problem, remedy)) = missing_interpreter(machine, &evidence) {
+        page.findings.layer = Layer::Work;
+        page.findings.error(file, problem, remedy).details = evidence;
         return;
     }
     if severity != Severity::Note && fold(severity, &format!("{place}: {problem}"), &evidence, page) {
@@ -265,6 +281,37 @@ fn without_execution(machine: &Machine) -> Option<String> {
         .filter(|mount| is_above(&mount.mount_point))
         .max_by_key(|mount| mount.mount_point.len())?;
     mount.options.split(',').any(|option| option == "noexec").then_some(mount.mount_point)
+}
+
+/// Returns the script that a message names as not found although it exists, because its interpreter does not, with problem and remedy.
+fn missing_interpreter(machine: &Machine, evidence: &[String]) -> Option<(String, String, &'static str)> {
+    let sys = &machine.sys;
+    let is_about = |line: &&String| {
+        ["not found", "No such file", "bad interpreter", "cannot execute"]
+            .iter()
+            .any(|part| line.contains(part))
+    };
+    let words = evidence.iter().filter(is_about).flat_map(|line| line.split_whitespace());
+    words.map(|word| word.trim_matches([':', ',', '\'', '"'])).filter(|word| word.starts_with('/')).find_map(
+        |path| {
+            let start = sys.read_head(path, 256).ok()?;
+            let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+            let line = String::from_utf8_lossy(line);
+            let interpreter = line.split_whitespace().next()?;
+            let (problem, remedy) = match (line.ends_with('\r'), sys.exists(interpreter)) {
+                (true, _) => (
+                    "has the line ends of Windows (CR LF), so its interpreter is not found".to_string(),
+                    "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
+                ),
+                (false, false) => (
+                    format!("its interpreter {interpreter} does not exist"),
+                    "install it (packages:), or correct the first line",
+                ),
+                (false, true) => return None,
+            };
+            Some((path.to_string(), problem, remedy))
+        },
+    )
 }
 
 /// Adds a failure to the finding of its cause. Returns `false` if its messages show none.
