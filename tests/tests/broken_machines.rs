@@ -62,7 +62,7 @@ fn causes_precede_symptoms() {
 }
 
 #[test]
-#[ignore = "forty-seven boots: make slow"]
+#[ignore = "fifty-three boots: make slow"]
 fn first_finding_is_the_cause() {
     // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
     for (name, prepare, live, place, problem) in [
@@ -143,6 +143,16 @@ fn first_finding_is_the_cause() {
           "/etc/sudoers.d/90-cloud-init-users", "syntax error"),
         ("key-type", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PubkeyAcceptedAlgorithms rsa-sha2-512' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "keys of the type ssh-ed25519 (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("generator", "chmod 644 /usr/lib/systemd/system-generators/cloud-init-generator", "", "cloud-init-generator", "not executable"),
+        ("no-generator", "mkdir -p /etc/systemd/system-generators; ln -s /dev/null /etc/systemd/system-generators/cloud-init-generator",
+          "", "/etc/systemd/system-generators", "the generator is masked"),
+        ("target", "ln -s /dev/null /etc/systemd/system/cloud-init.target", "", "cloud-init.target", "no stage is started"),
+        ("unit", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/systemd/system/app.service, content: \"[Service]\\\\nExecStart=/not/there\"}]
+runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit failed"),
+        ("private-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"-----BEGIN OPENSSH PRIVATE KEY-----\"]}]\n' >user-data",
+          "", "users_groups", "a private key"),
+        ("ignored-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'ssh_pwauth: [\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "",
+          "99-own.cfg", "file ignored"),
     ] {
         assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
     }

@@ -72,6 +72,11 @@ impl Finding {
         self.severity != Severity::Note
     }
 
+    /// Returns whether the problem or the details contain this text.
+    pub fn shows(&self, text: &str) -> bool {
+        self.problem.contains(text) || self.details.iter().any(|line| line.contains(text))
+    }
+
     pub fn json(&self) -> Value {
         json!({
             "severity": self.severity.as_str(),

@@ -40,6 +40,11 @@ impl Unit {
         self.has_job() || (is_changing && self.get("SubState") != "auto-restart")
     }
 
+    /// Returns whether systemd has checked its conditions in this boot, the first step of a start.
+    pub fn was_checked(&self) -> bool {
+        !matches!(self.get("ConditionTimestampMonotonic"), "" | "0")
+    }
+
     pub fn is_failed(&self) -> bool {
         self.get("ActiveState") == "failed" || self.get("SubState") == "failed"
     }

@@ -43,16 +43,23 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
     let report = Report::read(machine);
     let mut boot = Boot { is_disabled: report.state == State::Disabled, ..Boot::default() };
     let is_systemd = machine.sys.is_live() && machine.sys.is_dir("/run/systemd/system");
-    let names: Vec<&str> = STAGES.iter().map(|stage| stage.unit).collect();
-    let units = match is_systemd {
+    let targets = ["cloud-init.target", "multi-user.target"];
+    let names: Vec<&str> = STAGES.iter().map(|stage| stage.unit).chain(targets).collect();
+    let mut units = match is_systemd {
         true => page.findings.read(units::show(machine, &names)).unwrap_or_default(),
         false => Vec::new(),
     };
+    let targets = if units.len() == names.len() { units.split_off(STAGES.len()) } else { Vec::new() };
     boot.is_running = match units.is_empty() {
         true => report.state == State::Running && report.is_working(),
         false => units.iter().any(Unit::is_pending),
     };
-    if !boot.is_disabled {
+    if let Some((place, problem, remedy)) =
+        nothing_starts(machine, &units, &targets).filter(|_| !boot.is_disabled)
+    {
+        page.findings.error(place, format!("{problem}, so no stage is started"), remedy);
+        boot.explained.extend(STAGES.iter().map(|stage| stage.key));
+    } else if !boot.is_disabled {
         for (unit, stage) in units.iter().zip(&STAGES) {
             // The stage itself says what failed.
             let has_ended = report.stages.get(stage.key).is_some_and(|record| record["finished"].is_number());
@@ -101,6 +108,53 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
     let value = json!({ "status": report.extended_status(), "running": boot.is_running, "units": lines });
     page.section("boot", "Units", lines, value);
     boot
+}
+
+/// Returns place, problem and remedy of what keeps systemd from starting any stage in this boot.
+fn nothing_starts(machine: &Machine, units: &[Unit], targets: &[Unit]) -> Option<(String, String, String)> {
+    let [target, multi_user] = targets else { return None };
+    let was_started =
+        |unit: &Unit| unit.get("ActiveState") != "inactive" || unit.has_job() || unit.was_checked();
+    if units.iter().any(was_started) || target.is_pending() {
+        return None;
+    }
+    let sys = &machine.sys;
+    let reboot = |command: &str| format!("{command}; then reboot");
+    if target.get("LoadState") == "masked" {
+        let place = target.get("FragmentPath").to_string();
+        return Some((
+            place,
+            "cloud-init.target is masked".into(),
+            reboot("systemctl unmask cloud-init.target"),
+        ));
+    }
+    if !["enabled", "disabled"].iter().any(|name| sys.exists(machine.layout.run(name))) {
+        let path_in = |top: &str| format!("{top}/systemd/system-generators/cloud-init-generator");
+        let paths = ["/run", "/etc", "/usr/local/lib", "/usr/lib"].map(path_in);
+        let Some(path) = paths.iter().find(|path| sys.exists(path.as_str()) || sys.is_link(path.as_str()))
+        else {
+            let [.., path] = paths;
+            return Some((path, "the generator does not exist".into(), "install the package again".into()));
+        };
+        let is_program = sys.mode(path).is_some_and(|mode| mode & 0o111 != 0);
+        let (problem, remedy) =
+            match (sys.read_link(path).is_ok_and(|target| target == "/dev/null"), is_program) {
+                (true, _) => ("the generator is masked", reboot(&format!("rm {path}"))),
+                (false, false) => ("the generator is not executable", reboot(&format!("chmod 755 {path}"))),
+                (false, true) => {
+                    ("the generator did not run or failed", "journalctl -b _PID=1 --grep generator".into())
+                }
+            };
+        return Some((path.clone(), problem.into(), remedy));
+    }
+    (multi_user.get("ActiveState") == "inactive" && !multi_user.has_job()).then(|| {
+        let problem = "multi-user.target is not part of this boot".to_string();
+        (
+            "boot".into(),
+            problem,
+            reboot("systemctl set-default multi-user.target (systemd.unit= on the kernel command line wins)"),
+        )
+    })
 }
 
 /// Returns the units and services of the stages for which there is no link that starts them, and the commands that make them: of a disk, or
@@ -208,11 +262,10 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
         let problem = "the unit is not enabled, so nothing starts the stage".to_string();
         return Some((problem, format!("systemctl enable {name}; then reboot")));
     }
-    let was_checked = !matches!(unit.get("ConditionTimestampMonotonic"), "" | "0");
     if is_running || unit.get("ActiveState") != "inactive" {
         return None;
     }
-    Some(match (was_checked, unit.get("ConditionResult")) {
+    Some(match (unit.was_checked(), unit.get("ConditionResult")) {
         (true, "no") => {
             let problem = format!("a condition of the unit is not fulfilled, so the stage did not run{own}");
             (problem, format!("systemctl status {name} shows the condition"))
@@ -228,7 +281,7 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
 }
 
 /// Returns the last messages of this boot's journal that these options of journalctl select.
-fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {
+pub fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {
     let command = Command::new(["journalctl", "-b", "-q", "-o", "cat", "--no-pager", "-n", JOURNAL_LINES]);
     let command = options.iter().fold(command, |command, word| command.arg(*word));
     let done = machine.sys.run(&command.timeout(TIMEOUT).accept_all().read_only());

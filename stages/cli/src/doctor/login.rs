@@ -169,6 +169,13 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         can_login |= access.has_way();
         has_key |= access.has_key;
     }
+    if sys.is_live()
+        && !sys.exists("/etc/shadow")
+        && passwd.lines().any(|line| line.split(':').nth(1) == Some("x"))
+    {
+        let problem = "it does not exist, so accounts are refused";
+        page.findings.error("/etc/shadow", problem, "restore it from /etc/shadow-, or make it: pwconv");
+    }
     if runs_sshd {
         passwords(machine, merged, page);
     }

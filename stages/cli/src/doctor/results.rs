@@ -223,6 +223,14 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     if texts.is_empty() {
         return;
     }
+    // What follows from user-data that could not be fetched belongs to that finding.
+    if texts[0].contains("not consumed; modules deferred")
+        && let Some(finding) =
+            page.findings.all.iter_mut().find(|finding| finding.shows("modules are deferred"))
+    {
+        finding.details.extend(texts);
+        return;
+    }
     let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
     let is_command = !script.is_empty()
         || texts.iter().any(|text| text.starts_with("running ") || text.contains("install"));

@@ -22,6 +22,12 @@ pub fn section(machine: &Machine, page: &mut Page) {
     if !machine.sys.is_live() {
         return;
     }
+    for unit in failed_of_owner(machine) {
+        let problem = "the unit failed; scripts or files of the user-data name it";
+        let details = super::boot::ask_journal(machine, &["-u", &unit]);
+        let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
+        finding.details = details;
+    }
     let command = Command::new(["journalctl", "--boot", "--quiet", "--no-pager", "--output=cat", "_PID=1"]);
     let Some(journal) = page.findings.read(machine.sys.run(&command.timeout(TIMEOUT).read_only())) else {
         return;
@@ -34,6 +40,27 @@ pub fn section(machine: &Machine, page: &mut Page) {
              WantedBy=multi-user.target, which may come before them; journalctl -b _PID=1 shows the cycle",
         );
     }
+}
+
+/// Returns the failed units that the configuration or the scripts of the instance name.
+fn failed_of_owner(machine: &Machine) -> Vec<String> {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let command = ["systemctl", "list-units", "--state=failed", "--plain", "--no-legend", "--no-pager"];
+    let answer = sys.run(&Command::new(command).timeout(TIMEOUT).accept_all().read_only());
+    let answer = answer.map(|done| done.text()).unwrap_or_default();
+    let failed = answer
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|unit| !unit.starts_with("cloud-"));
+    let scripts = sys.list(layout.instance("scripts")).unwrap_or_default();
+    let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
+    let texts: Vec<String> = paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect();
+    let is_named = |unit: &&str| {
+        let name = unit.strip_suffix(".service").unwrap_or(unit);
+        let ends = |c: char| !c.is_ascii_alphanumeric() && !"_-@.".contains(c);
+        texts.iter().any(|text| text.split(ends).any(|word| word == name || word == *unit))
+    };
+    failed.filter(is_named).map(str::to_string).collect()
 }
 
 /// Returns the links that mask the network stage by its former name.
