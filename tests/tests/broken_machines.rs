@@ -149,7 +149,7 @@ fn first_finding_is_the_cause() {
         ("target", "ln -s /dev/null /etc/systemd/system/cloud-init.target", "", "cloud-init.target", "no stage is started"),
         ("unit", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/systemd/system/app.service, content: \"[Service]\\\\nExecStart=/not/there\"}]
 runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit failed"),
-        ("private-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"-----BEGIN OPENSSH PRIVATE KEY-----\"]}]\n' >user-data",
+        ("private-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"PuTTY-User-Key-File-2: ssh-ed25519\"]}]\n' >user-data",
           "", "users_groups", "a private key"),
         ("ignored-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'ssh_pwauth: [\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "",
           "99-own.cfg", "file ignored"),

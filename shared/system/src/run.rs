@@ -255,13 +255,14 @@ pub(crate) fn chroot_child(run: &mut std::process::Command, root: &Path, directo
     }
 }
 
-/// Returns the last line with words of a program's standard error in brackets, after a space; empty if there is none.
+/// Returns the last line of a program's standard error that names an error, else the last one with words, in brackets, after a space;
+/// empty if there is none.
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
-    match text.lines().rev().map(str::trim).find(|l| l.contains(char::is_alphanumeric)) {
-        Some(line) => format!(" ({line})"),
-        None => String::new(),
-    }
+    let lines = || text.lines().rev().map(str::trim);
+    let line =
+        lines().find(|l| l.contains("rror:")).or_else(|| lines().find(|l| l.contains(char::is_alphanumeric)));
+    line.map_or(String::new(), |line| format!(" ({line})"))
 }
 
 #[cfg(test)]
@@ -280,6 +281,17 @@ mod tests {
             warnings.len() == 1 && warnings[0].1.contains("output exceeds 16777216 bytes"),
             "{warnings:?}"
         );
+    }
+
+    #[test]
+    fn the_line_that_names_an_error_is_quoted() {
+        for (text, expected) in [
+            ("", ""),
+            ("one\ntwo\n----\n\n", " (two)"),
+            ("x: Error: no such locale\nANSI_X3.4-1968\n", " (x: Error: no such locale)"),
+        ] {
+            assert_eq!(last_line(text.as_bytes()), expected);
+        }
     }
 
     #[test]

@@ -300,18 +300,25 @@ fn journal(machine: &Machine, unit: &Unit, name: &str) -> Vec<String> {
         ask_journal(machine, &["_PID=1", "--grep", "ordering cycle|deleted to break|Dependency failed"]);
     let mut found: Vec<String> =
         lines.into_iter().filter(|line| line.contains(name) || line.contains("cycle")).collect();
-    // The journal of early boot may be lost. What orders itself against the stages is not of a package.
-    for file in machine.sys.list(UNITS).unwrap_or_default() {
-        let text = machine.sys.read_text(format!("{UNITS}/{file}")).unwrap_or_default();
-        let is_order = |line: &&str| {
-            ["After=", "Before="].iter().any(|key| line.starts_with(key)) && line.contains("cloud-")
-        };
-        let orders: Vec<&str> = text.lines().map(str::trim).filter(is_order).collect();
-        if !orders.is_empty() && !file.starts_with("cloud-") {
-            found.push(format!("{UNITS}/{file} has {}", orders.join(" and ")));
-        }
-    }
+    // The journal of early boot may be lost.
+    found.extend(own_orders(machine));
     found
+}
+
+/// Returns the units of the administrator, not of packages, that order themselves against the stages.
+pub fn own_orders(machine: &Machine) -> Vec<String> {
+    let files =
+        machine.sys.list(UNITS).unwrap_or_default().into_iter().filter(|file| !file.starts_with("cloud-"));
+    let is_order = |line: &&str| {
+        ["After=", "Before="].iter().any(|key| line.starts_with(key)) && line.contains("cloud-")
+    };
+    let of_file = |file: String| {
+        let text = machine.sys.read_text(format!("{UNITS}/{file}")).ok()?;
+        let orders: Vec<&str> = text.lines().map(str::trim).filter(is_order).collect();
+        (!orders.is_empty())
+            .then(|| format!("{UNITS}/{file} has {}, which may be a cycle", orders.join(" and ")))
+    };
+    files.filter_map(of_file).collect()
 }
 
 /// Returns the jobs other than the stages' that run, with their seconds, if a stage is queued behind them.

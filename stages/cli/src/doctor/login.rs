@@ -8,6 +8,7 @@ use config::{Node, Position, Value};
 use serde_json::json;
 use system::Command;
 
+use super::boot;
 use super::page::Page;
 use super::results::split_position;
 use crate::finding::{Layer, Severity};
@@ -274,7 +275,14 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
         ),
         _ => return runs || is_pending,
     };
-    page.findings.error("sshd", problem, remedy);
+    // What follows from it, such as a script that restarts the server, comes after it.
+    page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
+    let never_tried = loaded.iter().all(|unit| !unit.was_checked());
+    let finding = page.findings.error("sshd", problem, remedy);
+    if is_wanted && !runs && never_tried {
+        finding.details = boot::own_orders(machine);
+    }
+    page.findings.layer = Layer::Login;
     runs
 }
 
