@@ -241,7 +241,7 @@ impl Distro {
     /// Fails if a package manager fails, or with the names of the packages that no package manager has.
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
         let is_apt = self.package_manager == PackageManager::Apt;
-        let mut failed: Vec<String> = Vec::new();
+        let (mut failed, mut unknown): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         let for_apt: HashSet<&Package> = wanted.apt.iter().collect();
         let may_be_snap = |package: &Package| self.snap_fallback && !for_apt.contains(package);
         let mut for_snap = wanted.snap.clone();
@@ -273,7 +273,7 @@ impl Distro {
                 if may_be_snap(&package) {
                     for_snap.push(package);
                 } else {
-                    failed.push(package.name);
+                    unknown.push(package.name);
                 }
             }
         }
@@ -286,10 +286,19 @@ impl Distro {
                 failed.push(package.name.clone());
             }
         }
-        if failed.is_empty() {
-            return Ok(());
+        let mut reasons = Vec::new();
+        if !unknown.is_empty() {
+            let why =
+                "apt's index does not have it: the name or a repository is wrong, or 'apt-get update' failed";
+            reasons.push(format!("{} ({why})", unknown.join(", ")));
         }
-        Err(Error::new(format!("failed to install: {} (see the package manager's log)", failed.join(", "))))
+        if !failed.is_empty() {
+            reasons.push(format!("{} (see the package manager's log)", failed.join(", ")));
+        }
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(format!("failed to install: {}", reasons.join(", ")))),
+        }
     }
 
     fn apt_package_names(&self, sys: &System) -> Result<HashSet<String>> {

@@ -234,7 +234,11 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
     let is_command = !script.is_empty()
         || texts.iter().any(|text| text.starts_with("running ") || text.contains("install"));
-    let shown = if is_command && module.is_some() { output.reasons(&stage, script) } else { Vec::new() };
+    let mut shown = if is_command && module.is_some() { output.reasons(&stage, script) } else { Vec::new() };
+    // The index of packages may have been updated in the stage before.
+    if shown.is_empty() && texts.iter().any(|text| text.contains("failed to install")) {
+        shown = output.reasons("modules-config", "");
+    }
     let place = module.as_ref().map_or(stage.clone(), |module| format!("{stage}: {module}"));
     let problem = texts.remove(0);
     let evidence: Vec<String> =
