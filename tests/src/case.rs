@@ -48,6 +48,12 @@ impl Case {
         pairs.find_map(|(name, value)| (name == key).then_some(value))
     }
 
+    /// Returns the intended differences from upstream: each first text in our results, and upstream's.
+    pub fn differences(&self) -> Vec<(&str, &str)> {
+        let lines = self.text.lines().filter_map(|line| line.strip_prefix("differs: "));
+        lines.filter_map(|line| line.split_once(" => ")).collect()
+    }
+
     /// Returns whether the case is one of this test.
     pub fn is_in(&self, test: &str) -> bool {
         self.get("tests").unwrap_or_default().split(' ').any(|word| word == test)
@@ -74,6 +80,8 @@ impl Case {
             ("own", "") => Reach::OWN,
             ("own", address) => Reach::Own(leaked(address)),
             ("socket", path) => Reach::Socket(leaked(path)),
+            ("serial", path) => Reach::Serial(leaked(path)),
+            ("none", "") => Reach::None,
             _ => fail(&format!("{}: {key}: unknown value '{value}'", self.name)),
         }
     }

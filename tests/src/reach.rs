@@ -21,6 +21,10 @@ pub enum Reach {
     Own(&'static str),
     /// A Unix socket.
     Socket(&'static str),
+    /// A serial port.
+    Serial(&'static str),
+    /// There is no service.
+    None,
 }
 
 impl Reach {
@@ -34,8 +38,9 @@ impl Cloud {
         match reach {
             Reach::Dhcp => self.dhcp(&[]),
             Reach::AzureDhcp => self.dhcp(&AZURE),
-            Reach::LinkLocal => self,
+            Reach::LinkLocal | Reach::None => self,
             Reach::Socket(path) => self.unix_socket(path),
+            Reach::Serial(path) => self.serial_port(path),
             Reach::Own(address) => {
                 self.net.bring_up(address, address.starts_with("10.").then_some("10.0.0.1"));
                 self

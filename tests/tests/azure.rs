@@ -54,16 +54,6 @@ fn reports(cloud: &Cloud) -> (usize, usize) {
 }
 
 #[test]
-fn state_matches_upstream() {
-    azure("azure").compare_with_upstream();
-}
-
-#[test]
-fn state_matches_upstream_with_ovf_env() {
-    azure("azure-file").compare_with_upstream();
-}
-
-#[test]
 fn ready_is_reported_once() {
     let cloud = azure("azure");
     let id = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
@@ -364,11 +354,6 @@ fn invalid_ovf_env_is_reported_and_skipped() {
         let reported = cloud.posted() + &cloud.log();
         assert!(!["hei&lt;sser", "hei<sser"].iter().any(|part| reported.contains(part)), "{words}");
     }
-}
-
-#[test]
-fn state_matches_upstream_with_keys_of_certificates() {
-    azure("azure-certificate").compare_with_upstream();
 }
 
 /// Keys that only certificates of the wire server have are read once.

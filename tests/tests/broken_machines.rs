@@ -142,7 +142,7 @@ fn first_finding_is_the_cause() {
         ("sudo", "printf '#cloud-config\nusers: [{name: amy, sudo: \"ALL=(ALL) NOPASSWD ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data", "",
           "/etc/sudoers.d/90-cloud-init-users", "syntax error"),
         ("key-type", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PubkeyAcceptedAlgorithms rsa-sha2-512' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "keys of the type ssh-ed25519 (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "keys of this type (/etc/ssh/sshd_config.d/10-own.conf)"),
         ("generator", "chmod 644 /usr/lib/systemd/system-generators/cloud-init-generator", "", "cloud-init-generator", "not executable"),
         ("no-generator", "mkdir -p /etc/systemd/system-generators; ln -s /dev/null /etc/systemd/system-generators/cloud-init-generator",
           "", "/etc/systemd/system-generators", "the generator is masked"),

@@ -1,31 +1,7 @@
-//! Clouds without a metadata service: a machine with the cloud's disk, floppy or files runs the local and the network
-//! stage; the results are compared with those of Debian's cloud-init 26.2 on the same machine (`FIRSTLIGHT_RECORD`).
+//! Clouds without a metadata service, on machines with the cloud's disk, floppy or files: what is more than a comparison with
+//! Debian's cloud-init 26.2 (`tests/tests/clouds.rs`).
 
 use tests::Cloud;
-
-/// A disk with variables for the network, names, keys and user-data, in every kind of quotes.
-#[test]
-fn opennebula_matches_upstream() {
-    Cloud::new("opennebula").compare_with_upstream();
-}
-
-#[test]
-fn opennebula_seed_matches_upstream() {
-    // The context has an address of its only NIC and no MAC address; upstream makes an address of the NIC's.
-    Cloud::new("opennebula-seed").compare_except(&[("10.3.0.5/24", "0.0.10.1/24")]);
-}
-
-/// Metadata, user-data, vendor-data and a network configuration on a labelled disk.
-#[test]
-fn nocloud_disk_matches_upstream() {
-    Cloud::new("nocloud-disk").compare_with_upstream();
-}
-
-/// With both kinds of vendor-data and a static network.
-#[test]
-fn configdrive_matches_upstream() {
-    Cloud::new("configdrive").compare_with_upstream();
-}
 
 /// Devices by their names in the EC2 part of the drive, one of them with another driver's prefix, and by their labels.
 #[test]
@@ -34,23 +10,6 @@ fn configdrive_devices_match_upstream() {
     cloud.compare_with_upstream();
     let recorded = cloud.recorded("fstab");
     assert_eq!(recorded, "/dev/vdd /of-the-list\nebs0 /not-there\n/dev/vdc /mnt\n");
-}
-
-/// With metadata and user-data of the image's configuration.
-#[test]
-fn none_matches_upstream() {
-    Cloud::new("none").compare_with_upstream();
-}
-
-#[test]
-fn ibmcloud_matches_upstream() {
-    Cloud::new("ibmcloud").compare_with_upstream();
-}
-
-/// The network was configured by the provisioning boot.
-#[test]
-fn ibmcloud_template_matches_upstream() {
-    Cloud::new("ibmcloud-template").compare_with_upstream();
 }
 
 /// ConfigDrive, which is searched first, leaves IBM's disks to IBMCloud if that is listed and the hypervisor is Xen.
@@ -68,21 +27,6 @@ fn configdrive_ignores_disks_of_ibmcloud() {
         assert!(boot.succeeded(), "{case}, {list}: {:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
         assert!(cloud.logged(&["Loaded datasource", expected]), "{case}, {list}:\n{}", cloud.log());
     }
-}
-
-#[test]
-fn altcloud_vsphere_matches_upstream() {
-    Cloud::new("altcloud").compare_with_upstream();
-}
-
-#[test]
-fn altcloud_rhev_matches_upstream() {
-    Cloud::new("altcloud-rhev").compare_with_upstream();
-}
-
-#[test]
-fn wsl_matches_upstream() {
-    Cloud::new("wsl").compare_with_upstream();
 }
 
 /// Files of Ubuntu Pro's agent and of Landscape, merged. A comment differs from upstream's.

@@ -22,11 +22,6 @@ fn maas_in_the_local_stage_matches_upstream() {
     with_network("maas-local").compare_with_upstream();
 }
 
-#[test]
-fn maas_seed_matches_upstream() {
-    Cloud::new("maas-seed").compare_with_upstream();
-}
-
 /// The keys are in a file that the kernel command line names, as on machines that MAAS boots over the network.
 #[test]
 fn keys_are_fetched_from_the_kernel_command_line() {

@@ -32,22 +32,6 @@ fn outcome(cloud: &Cloud) -> (String, String) {
     (cloud.id(), id.trim().to_string())
 }
 
-#[test]
-fn lxd_matches_upstream() {
-    lxd().compare_with_upstream();
-}
-
-/// A network configuration of the user; a name with a domain.
-#[test]
-fn lxd_with_network_matches_upstream() {
-    Cloud::new("lxd-network").unix_socket(SOCKET).compare_with_upstream();
-}
-
-#[test]
-fn smartos_matches_upstream() {
-    Cloud::new("smartos").serial_port(PORT).compare_with_upstream();
-}
-
 /// Unlike upstream, user-data and vendor-data are in instance-data.json for root alone.
 #[test]
 fn cloudsigma_matches_upstream() {

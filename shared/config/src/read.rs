@@ -195,6 +195,25 @@ impl FromNode for i64 {
     }
 }
 
+/// A number of seconds, also as text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seconds(pub f64);
+
+impl FromNode for Seconds {
+    const SCHEMA: &'static [Type] = &[schema::NUMBER.min(0)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
+        let number = match &node.value {
+            Value::Int(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            Value::Str(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        // A string may be a number that is not finite.
+        let seconds = number.filter(|number: &f64| number.is_finite() && *number >= 0.0).map(Seconds);
+        seconds.or_else(|| reader.type_error(node, "a number of seconds"))
+    }
+}
+
 /// Text; a number or boolean is converted as Python would print it.
 impl FromNode for String {
     const SCHEMA: &'static [Type] = &[schema::STR];

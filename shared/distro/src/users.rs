@@ -297,12 +297,12 @@ pub fn locked_users(shadow: &str) -> Vec<&str> {
 // Wait: users_groups | a program that changes accounts, each | -
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn run(sys: &System, argv: Vec<String>) -> Result<()> {
+fn run(sys: &System, argv: &[&str]) -> Result<()> {
     sys.run(&Command::new(argv).timeout(TIMEOUT)).map(drop)
 }
 
-fn to_strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|w| w.to_string()).collect()
+fn run_strings(sys: &System, argv: &[String]) -> Result<()> {
+    run(sys, &argv.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Returns whether this is Ubuntu Core, whose /etc/passwd is read-only.
@@ -370,7 +370,7 @@ fn boot_time(sys: &System) -> f64 {
 /// Completes gshadow(5) after an interrupted groupadd or useradd, which change group(5) first.
 pub fn complete_groups(sys: &System) {
     if sys.which("grpconv").is_some()
-        && let Err(e) = run(sys, to_strings(&["grpconv"]))
+        && let Err(e) = run(sys, &["grpconv"])
     {
         warning!(sys, "{e}");
     }
@@ -424,7 +424,7 @@ impl Distro {
     /// Fails if the program fails.
     pub fn remove_user(&self, sys: &System, name: &str) -> Result<()> {
         let program = if sys.which("userdel").is_some() { "userdel" } else { "deluser" };
-        run(sys, to_strings(&[program, name]))
+        run(sys, &[program, name])
     }
 
     /// Creates a group unless it exists, and adds users to it. Users that do not exist are skipped with a warning.
@@ -438,10 +438,10 @@ impl Distro {
         if existing.is_some() {
             debug!(sys, "group {name} exists already");
         } else if has_groupadd {
-            run(sys, to_strings(&[&["groupadd", name], extra].concat()))?;
+            run(sys, &[&["groupadd", name], extra].concat())?;
             info!(sys, "Created new group {name}");
         } else {
-            run(sys, to_strings(&["addgroup", name]))?;
+            run(sys, &["addgroup", name])?;
         }
         sys.simulate_group(name);
         let present: BTreeSet<String> = sort::collect(existing.into_iter().flat_map(|group| group.members));
@@ -454,10 +454,10 @@ impl Distro {
                 debug!(sys, "{member} is already in group {name}");
                 continue;
             }
-            let argv = if has_groupadd {
-                to_strings(&["usermod", "-a", "-G", name, member])
+            let argv: &[&str] = if has_groupadd {
+                &["usermod", "-a", "-G", name, member]
             } else {
-                to_strings(&["addgroup", member, name])
+                &["addgroup", member, name]
             };
             run(sys, argv)?;
         }
@@ -493,7 +493,7 @@ impl Distro {
             if self.family == Family::Alpine && user.selinux_user.take().is_some() {
                 warning!(sys, "user {}: selinux_user is not supported on Alpine; ignored", user.name);
             }
-            run(sys, useradd_argv(&user, is_ubuntu_core))?;
+            run_strings(sys, &useradd_argv(&user, is_ubuntu_core))?;
         } else {
             let unsupported = [
                 ("selinux_user", user.selinux_user.is_some()),
@@ -503,9 +503,7 @@ impl Distro {
             for (key, _) in unsupported.iter().filter(|(_, is_set)| *is_set) {
                 warning!(sys, "user {}: {key} is not supported by adduser; ignored", user.name);
             }
-            for argv in adduser_argvs(&user) {
-                run(sys, argv)?;
-            }
+            adduser_argvs(&user).iter().try_for_each(|argv| run_strings(sys, argv))?;
             // The user exists, and needs the password and the keys that follow.
             if let Err(e) = set_expiry(sys, &user) {
                 warning!(sys, "user {}: {e}", user.name);
@@ -572,11 +570,8 @@ impl Distro {
             debug!(sys, "the password of {name} is already locked");
             return Ok(());
         }
-        let argv = if sys.which("passwd").is_some() {
-            to_strings(&["passwd", "-l", name])
-        } else {
-            to_strings(&["usermod", "--lock", name])
-        };
+        let passwd = sys.which("passwd").is_some();
+        let argv: &[&str] = if passwd { &["passwd", "-l", name] } else { &["usermod", "--lock", name] };
         run(sys, argv)
     }
 
@@ -587,11 +582,7 @@ impl Distro {
     /// Fails if passwd(1) or usermod(8) fails.
     pub fn unlock_password(&self, sys: &System, name: &str) -> Result<()> {
         let passwd = sys.which("passwd").is_some();
-        let argv = if passwd {
-            to_strings(&["passwd", "-u", name])
-        } else {
-            to_strings(&["usermod", "--unlock", name])
-        };
+        let argv: &[&str] = if passwd { &["passwd", "-u", name] } else { &["usermod", "--unlock", name] };
         if passwd && has_busybox_passwd(sys) {
             let output = sys.run(&Command::new(argv).timeout(TIMEOUT).accept(&[0, 1]))?;
             let message = String::from_utf8_lossy(&output.stderr);
@@ -605,11 +596,8 @@ impl Distro {
         if output.stderr.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let argv = if passwd {
-            to_strings(&["passwd", "-d", name])
-        } else {
-            to_strings(&["usermod", "--password", "", name])
-        };
+        let argv: &[&str] =
+            if passwd { &["passwd", "-d", name] } else { &["usermod", "--password", "", name] };
         run(sys, argv)
     }
 
@@ -628,7 +616,7 @@ impl Distro {
                 false => Err(Error::new(format!("expiring the password of {name}: not in {SHADOW}"))),
             };
         }
-        run(sys, to_strings(&["passwd", "--expire", name]))
+        run(sys, &["passwd", "--expire", name])
     }
 
     /// Returns whether shadow(5) has this hash for the user, locked or not.

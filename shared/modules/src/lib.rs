@@ -76,6 +76,7 @@ mod user_scripts;
 mod values;
 
 #[doc(hidden)]
+pub use accounts::authorized_keys::key_paths;
 pub use disks::partition_table::check as partition_table_check;
 pub use install_hotplug::{HOTPLUG_RULE, enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use power_state_change::reboot_if_requested;

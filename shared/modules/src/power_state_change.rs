@@ -6,7 +6,7 @@
 //! arguments, which every process can.
 
 use config::schema::{BOOL, Deprecation, Format, INT, LIST, STR, Type, word};
-use config::{FromNode, Node, Reader, Value};
+use config::{FromNode, Node, Reader, Seconds, Value};
 use distro::Family;
 use encoding::shell;
 use system::{Command, Result, debug, warning};
@@ -30,7 +30,7 @@ config::keys! {
         message: Option<String>;
         /// Seconds to wait for the final stage to complete.
         // Wait: power_state_change | the final stage to end | `power_state: {timeout: SECONDS}`
-        timeout: Seconds = 30;
+        timeout: Seconds = 30, types [INT];
         /// true, false, or a command: exit status 0 is true, 1 is false.
         condition: Condition = true;
     }
@@ -73,26 +73,6 @@ impl FromNode for Delay {
                 Some(Delay::Minutes(minutes))
             }
             _ => reader.type_error(node, "'now' or a number of minutes"),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Seconds(f64);
-
-impl FromNode for Seconds {
-    const SCHEMA: &'static [Type] = &[INT];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
-        let number = match &node.value {
-            Value::Int(n) => Some(*n as f64),
-            Value::Float(f) => Some(*f),
-            Value::Str(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        // A day is longer than any boot.
-        match number.filter(|n| n.is_finite() && *n >= 0.0) {
-            Some(seconds) => Some(Seconds(seconds.min(86400.0))),
-            None => reader.type_error(node, "a number of seconds"),
         }
     }
 }
@@ -254,7 +234,8 @@ fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) 
             words.iter().fold("exec".into(), |line: String, word| line + " " + &shell::quote(word))
         }
     };
-    let milliseconds = (wanted.timeout.0 * 1000.0).ceil() as u64;
+    // A day is longer than any boot.
+    let milliseconds = (wanted.timeout.0.min(86_400.0) * 1000.0).ceil() as u64;
     let numbers = [pid.to_string(), milliseconds.to_string()];
     let fixed = ["/bin/sh", "-c", WAIT_SCRIPT, "power_state"].map(String::from);
     let action = [program, option, delay].map(Clone::clone);

@@ -8,24 +8,16 @@ use crate::state_files::Repair;
 /// The maximum number of details that are shown as text.
 const MAX_DETAILS: usize = 6;
 
-/// The severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Something did not work.
-    Error,
-    /// Something may not work as expected.
-    Warning,
-    /// Worth knowing; the machine is healthy.
-    Note,
-}
-
-impl Severity {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
+encoding::words! {
+    /// The severity.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// Something did not work.
+        Error = "error",
+        /// Something may not work as expected.
+        Warning = "warning",
+        /// Worth knowing; the machine is healthy.
+        Note = "note",
     }
 }
 

@@ -195,37 +195,13 @@ impl FromNode for UserOption {
     }
 }
 
-/// A field of passwd(5) that is an option of useradd: a colon would end it, and the user would not be created.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PasswdField(pub String);
-
-impl FromNode for PasswdField {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<PasswdField> {
-        match UserOption::read(node, reader)? {
-            UserOption(text) if text.contains(':') => reader.type_error(node, "a string without ':'"),
-            UserOption(text) => Some(PasswdField(text)),
-        }
-    }
-}
-
-/// An email address: any string that a program does not take as an option.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mail(pub String);
-
-impl FromNode for Mail {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Mail> {
-        match SingleLine::read(node, reader)? {
-            SingleLine(text) if text.starts_with('-') => reader.type_error(node, "an email address"),
-            SingleLine(text) => Some(Mail(text)),
-        }
-    }
-}
-
 text_types! {
     /// The name of an existing user.
     pub struct UserName: USER_NAME, is_valid_name;
+    /// A field of passwd(5) that is an option of useradd: a colon would end it, and the user would not be created.
+    pub struct PasswdField of UserOption: "a string without ':'", |text| !text.contains(':');
+    /// An email address: any string that a program does not take as an option.
+    pub struct Mail of SingleLine: "an email address", |text| !text.starts_with('-');
     /// The ID of public keys to import, which the program cannot take for an option or several arguments.
     pub struct ImportId: "an ID such as gh:NAME or lp:NAME", ImportId::is_valid;
 }

@@ -17,9 +17,12 @@ pub fn in_key_order(map: &Map) -> Vec<(&Node, &Node)> {
     entries
 }
 
-/// Declares types of text: `/// …` `struct Name: "what messages expect", is_valid;`.
+/// Declares types of text: `/// …` `struct Name: "what messages expect", is_valid;`; `struct Name of Base: …` is read as another
+/// type of text first.
 macro_rules! text_types {
-    ($($(#[doc = $about:literal])* $vis:vis struct $type:ident: $wanted:expr, $is_valid:expr;)*) => {$(
+    (@text $node:ident, $reader:ident) => { String::read($node, $reader) };
+    (@text $node:ident, $reader:ident, $base:ident) => { $base::read($node, $reader).map(|text| text.0) };
+    ($($(#[doc = $about:literal])* $vis:vis struct $type:ident $(of $base:ident)?: $wanted:expr, $is_valid:expr;)*) => {$(
         $(#[doc = $about])*
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         $vis struct $type(pub String);
@@ -27,7 +30,7 @@ macro_rules! text_types {
         impl config::FromNode for $type {
             const SCHEMA: &'static [config::schema::Type] = &[config::schema::STR];
             fn read(node: &config::Node, reader: &mut config::Reader) -> Option<$type> {
-                let text = String::read(node, reader)?;
+                let text = text_types!(@text node, reader $(, $base)?)?;
                 let is_valid: fn(&str) -> bool = $is_valid;
                 if is_valid(&text) { Some($type(text)) } else { reader.type_error(node, $wanted) }
             }

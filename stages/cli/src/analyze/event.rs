@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use super::time;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Start,
-    Finish,
+encoding::words! {
+    pub enum Kind {
+        Start = "start",
+        Finish = "finish",
+    }
 }
 
 /// One event. Its name is a path: `modules-final/config-runcmd`.
@@ -154,15 +155,6 @@ pub fn to_dump(events: &[Event]) -> Value {
         entry
     };
     events.iter().map(entry).collect()
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Start => "start",
-            Kind::Finish => "finish",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::json;
 use state::layout::RAW_DATA;
 
 use super::page::Page;
-use super::results::{add_config_finding, split_position};
+use super::results::{add_config_finding, place_at};
 use crate::finding::Layer;
 use crate::machine::Machine;
 use config::provenance::MergeInput;
@@ -93,8 +93,7 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
         let is_same =
             name.as_str().is_some_and(|name| name.split('.').next() == current.trim().split('.').next());
         if !is_same {
-            let place = split_position(&format!("{}: ", name.at))
-                .map_or_else(|| (*key).to_string(), |(place, _)| place);
+            let place = place_at(&name.at, key);
             let problem = format!("{key}: no effect: preserve_hostname is set ({})", hiding.at);
             page.findings.warning(place, problem, "remove preserve_hostname, or set it to false");
         }

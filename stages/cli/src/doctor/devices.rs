@@ -3,7 +3,7 @@
 use config::Node;
 
 use super::page::Page;
-use super::results::split_position;
+use super::results::place_at;
 use crate::finding::Layer;
 use crate::machine::Machine;
 
@@ -58,8 +58,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let is_wanted = point.starts_with('/')
             && !text(3).unwrap_or_default().split(',').any(|option| option == "noauto");
         if is_wanted && !is_mounted && !has_automount(&text(3)) {
-            let place = split_position(&format!("{}: ", row.at))
-                .map_or_else(|| "mounts".to_string(), |(place, _)| place);
+            let place = place_at(&row.at, "mounts");
             let why = match path_of(&device).filter(|path| !sys.exists(path)) {
                 Some(path) => format!("; {path} does not exist"),
                 None => String::new(),
@@ -81,13 +80,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         };
         for (node, device) in devices {
             if let Some(path) = device.as_deref().and_then(path_of).filter(|path| !sys.exists(path)) {
-                let place = split_position(&format!("{}: ", node.at))
-                    .map_or_else(|| key.to_string(), |(place, _)| place);
-                page.findings.error(
-                    place,
-                    format!("{key}: {path} does not exist"),
-                    "lsblk -f lists the devices",
-                );
+                let problem = format!("{key}: {path} does not exist");
+                page.findings.error(place_at(&node.at, key), problem, "lsblk -f lists the devices");
             }
         }
     }

@@ -5,12 +5,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use config::{Node, Position, Value};
+use modules::key_paths;
 use serde_json::json;
-use system::Command;
+use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
-use super::results::split_position;
+use super::results::place_at;
 use crate::finding::{Layer, Severity};
 use crate::machine::Machine;
 use crate::units;
@@ -119,15 +120,14 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         return;
     }
     let Some(passwd) = page.findings.read(sys.read_text("/etc/passwd")) else { return };
+    let accounts = system::parse_passwd(&passwd);
     let users = configured_users(merged);
     let runs_sshd = sys.is_live() && server(machine, &users, page);
     let (mut lines, mut can_login, mut has_key, mut refused) = (Vec::new(), false, false, Vec::new());
     for user in &users {
-        let account = passwd.lines().find(|line| line.split(':').next() == Some(&user.name));
-        let place =
-            split_position(&format!("{}: ", user.at)).map_or_else(|| "users".to_string(), |(place, _)| place);
+        let place = place_at(&user.at, "users");
         let name = config::shown_name(&user.name);
-        let Some(account) = account else {
+        let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
             // Users of libnss-extrausers and snap are not looked for.
             let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
             if !is_elsewhere && !user.is_default {
@@ -143,10 +143,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             refused.push((place.clone(), name.clone()));
         }
         has_key |= access.has_key;
-        let fields: Vec<&str> = account.split(':').collect();
-        let home = fields.get(5).copied().unwrap_or_default();
+        let home = account.home.as_str();
         let belongs_to_root = sys.metadata(home).is_ok_and(|meta| meta.uid() == 0);
-        if home.starts_with("/home/") && belongs_to_root && fields.get(2) != Some(&"0") {
+        if home.starts_with("/home/") && belongs_to_root && account.uid != 0 {
             let problem = format!("belongs to root, not to user {name}: it was made before the user");
             let remedy = "chown it; files of a user in write_files need owner and defer: true";
             page.findings.warning(home, problem, remedy);
@@ -161,11 +160,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         }
         page.findings.unread.extend(access.unread);
     }
-    let others =
-        passwd.lines().filter(|line| !users.iter().any(|user| line.split(':').next() == Some(&user.name)));
-    for account in others.filter(|line| is_human(line)) {
-        let name = account.split(':').next().unwrap_or_default();
-        let user = User { name: name.into(), at: Position::default(), map: None, is_default: false };
+    let is_other = |account: &&Account| users.iter().all(|user| user.name != account.name);
+    for account in accounts.iter().filter(is_other).filter(|account| is_human(account)) {
+        let user = User { name: account.name.clone(), at: Position::default(), map: None, is_default: false };
         let access = Access::of(machine, &user, account, &Node::default(), runs_sshd);
         can_login |= access.has_way();
         has_key |= access.has_key;
@@ -209,11 +206,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
 }
 
 /// Returns whether an account is root's or a person's, with a shell.
-fn is_human(account: &str) -> bool {
-    let fields: Vec<&str> = account.split(':').collect();
-    let uid = fields.get(2).and_then(|uid| uid.parse::<u32>().ok());
-    uid.is_some_and(|uid| uid == 0 || (1000..60000).contains(&uid))
-        && !ends_login(fields.last().copied().unwrap_or_default())
+fn is_human(account: &Account) -> bool {
+    (account.uid == 0 || (1000..60000).contains(&account.uid)) && !ends_login(&account.shell)
 }
 
 fn ends_login(shell: &str) -> bool {
@@ -295,8 +289,7 @@ fn passwords(machine: &Machine, merged: &Node, page: &mut Page) {
     };
     let Some(sshd) = effective_settings(machine, "root") else { return };
     if sshd.is_yes("passwordauthentication") != wanted {
-        let place = split_position(&format!("{}: ", node.at))
-            .map_or_else(|| "ssh_pwauth".to_string(), |(place, _)| place);
+        let place = place_at(&node.at, "ssh_pwauth");
         let does = if wanted { "does not accept" } else { "accepts" };
         let own = place_of(machine, "PasswordAuthentication");
         let problem = format!("ssh_pwauth is {wanted}, but sshd {does} passwords{own}");
@@ -322,12 +315,14 @@ struct Access {
 }
 
 impl Access {
-    fn of(machine: &Machine, user: &User<'_>, account: &str, merged: &Node, runs_sshd: bool) -> Access {
+    fn problem(&mut self, problem: String, remedy: &str) {
+        self.problems.push((problem, remedy.to_string()));
+    }
+
+    fn of(machine: &Machine, user: &User<'_>, account: &Account, merged: &Node, runs_sshd: bool) -> Access {
         let sys = &machine.sys;
         let mut access = Access::default();
-        let fields: Vec<&str> = account.split(':').collect();
-        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
-        let (uid, gid, home, shell) = (field(2), field(3), field(5), field(6));
+        let (home, shell) = (account.home.as_str(), account.shell.as_str());
         let gets_keys =
             user.has(&KEY_SOURCES) || (user.is_default && merged.get("ssh_authorized_keys").is_some());
         let gets_password =
@@ -337,8 +332,7 @@ impl Access {
             // A command that sshd forces, such as that of SFTP, needs no shell.
             let is_forced = sshd.as_ref().is_some_and(|sshd| !sshd.is_none("forcecommand"));
             if gets_keys && !is_forced {
-                let problem = format!("the shell {shell} ends each login");
-                access.problems.push((problem, "choose another one (shell:)".into()));
+                access.problem(format!("the shell {shell} ends each login"), "choose another one (shell:)");
             }
             return access;
         }
@@ -349,22 +343,23 @@ impl Access {
         let has_shell = shell.is_empty() || is_program(shell) || !sys.exists("/bin/sh");
         if !has_shell {
             let problem = format!("the shell {shell} does not exist, or is not a program");
-            access.problems.push((problem, "install it (packages:), or choose another one (shell:)".into()));
+            access.problem(problem, "install it (packages:), or choose another one (shell:)");
         }
-        let groups = sys.read_text("/etc/group").unwrap_or_default();
-        let groups = groups_of(&groups, &user.name, gid);
+        let groups = sys.groups();
+        let own = groups.iter().filter(|g| g.gid == account.gid || g.members.contains(&user.name));
+        let groups: Vec<&str> = own.map(|group| group.name.as_str()).collect();
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
         if let Some(keyword) = refusal {
             let problem =
                 format!("sshd refuses the user by its setting {keyword}{}", place_of(machine, keyword));
-            access.problems.push((problem, "change the setting, then: systemctl reload ssh".into()));
+            access.problem(problem, "change the setting, then: systemctl reload ssh");
         }
-        let files: Vec<String> = match &sshd {
-            Some(sshd) => {
-                sshd.values("authorizedkeysfile").map(|file| key_file(file, home, &user.name)).collect()
-            }
-            None => vec![key_file(".ssh/authorized_keys", home, &user.name)],
+        let files: Vec<&str> = match &sshd {
+            Some(sshd) => sshd.values("authorizedkeysfile").collect(),
+            None => vec![".ssh/authorized_keys"],
         };
+        let files: Vec<String> =
+            key_paths(&files.join(" "), account).into_iter().map(|(path, _)| path).collect();
         let (mut has_file, mut kinds) = (false, Vec::new());
         for file in &files {
             let Ok(text) = sys.read_text(file) else { continue };
@@ -375,11 +370,8 @@ impl Access {
             }
             has_file = true;
             if !keys().any(is_key) {
-                let problem = format!("no line of {file} is a valid SSH key");
-                access.problems.push((
-                    problem,
-                    format!("compare it with the public key of the client: ssh-keygen -l -f {file}"),
-                ));
+                let remedy = format!("compare it with the public key of the client: ssh-keygen -l -f {file}");
+                access.problem(format!("no line of {file} is a valid SSH key"), &remedy);
                 continue;
             }
             kinds.extend(keys().filter_map(key_of).map(|(kind, _)| kind.to_string()));
@@ -387,46 +379,35 @@ impl Access {
                 access.cut_file = Some(file.clone());
             }
             let is_strict = sshd.as_ref().is_none_or(|sshd| sshd.is_yes("strictmodes"));
-            match unsafe_path(machine, file, home, uid).filter(|_| is_strict) {
+            match unsafe_path(machine, file, account).filter(|_| is_strict) {
                 Some((path, why)) => {
                     let problem = format!("sshd ignores the keys in {file}, because {path} {why}");
                     let remedy = format!("chown {}: {path}; chmod go-w {path}", user.name);
-                    access.problems.push((problem, remedy));
+                    access.problem(problem, &remedy);
                 }
                 None => access.has_key |= access.cut_file.is_none(),
             }
         }
         if let Some(sshd) = &sshd {
             let root = sshd.values("permitrootlogin").next().unwrap_or_default();
-            if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
-                let problem =
-                    format!("sshd does not accept keys{}", place_of(machine, "PubkeyAuthentication"));
-                access
-                    .problems
-                    .push((problem, "set PubkeyAuthentication yes, then: systemctl reload ssh".into()));
-                access.has_key = false;
-            }
-            if access.has_key && !kinds.iter().any(|kind| sshd.accepts_key_of(kind)) {
-                let place = place_of(machine, "PubkeyAcceptedAlgorithms");
-                let problem = format!("sshd does not accept keys of the type {}{place}", kinds.join(", "));
-                let remedy = "use a key of another type: ssh-keygen -t ed25519";
-                access.problems.push((problem, remedy.into()));
-                access.has_key = false;
-            }
-            if access.has_key && user.name == "root" && root == "no" {
-                let problem = format!("sshd refuses root{}", place_of(machine, "PermitRootLogin"));
-                access.problems.push((
-                    problem,
-                    "set PermitRootLogin prohibit-password, then: systemctl reload ssh".into(),
-                ));
-                access.has_key = false;
-            }
-            if access.has_key && !sshd.accepts_key_alone() {
-                let problem =
-                    format!("sshd demands more than a key{}", place_of(machine, "AuthenticationMethods"));
-                access
-                    .problems
-                    .push((problem, "change AuthenticationMethods, then: systemctl reload ssh".into()));
+            let refusal = if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
+                Some(("does not accept keys", "PubkeyAuthentication", "set PubkeyAuthentication yes"))
+            } else if access.has_key && !kinds.iter().any(|kind| sshd.accepts_key_of(kind)) {
+                Some((
+                    "does not accept keys of this type",
+                    "PubkeyAcceptedAlgorithms",
+                    "use a key of another type (ssh-keygen -t ed25519), or add this one",
+                ))
+            } else if access.has_key && user.name == "root" && root == "no" {
+                Some(("refuses root", "PermitRootLogin", "set PermitRootLogin prohibit-password"))
+            } else if access.has_key && !sshd.accepts_key_alone() {
+                Some(("demands more than a key", "AuthenticationMethods", "change AuthenticationMethods"))
+            } else {
+                None
+            };
+            if let Some((what, keyword, remedy)) = refusal {
+                let problem = format!("sshd {what}{}", place_of(machine, keyword));
+                access.problem(problem, &format!("{remedy}, then: systemctl reload ssh"));
                 access.has_key = false;
             }
             access.can_use_password =
@@ -441,21 +422,16 @@ impl Access {
                 ),
                 false => format!("the home directory {home} does not exist{}", mounted_above(machine, home)),
             };
-            access.problems.push((
+            access.problem(
                 problem,
-                "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)".into(),
-            ));
+                "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)",
+            );
         }
         match sys.read_text("/etc/shadow") {
             Ok(shadow) => {
                 let needs_unlocked = sshd.as_ref().is_some_and(|sshd| sshd.0.contains("usepam no\n"));
-                access.password(
-                    &shadow,
-                    user,
-                    gets_password && !gets_keys,
-                    needs_unlocked,
-                    sys.clock().wall(),
-                )
+                let is_only_way = gets_password && !gets_keys;
+                access.password(&shadow, user, is_only_way, needs_unlocked, sys.clock().wall());
             }
             Err(e) if Machine::is_root() => access.unread.push(e.to_string()),
             Err(_) => {}
@@ -484,17 +460,14 @@ impl Access {
         let is_locked = hash.starts_with(['!', '*']) || hash == "x";
         self.has_password = !is_locked && !hash.is_empty();
         if needs_unlocked && hash.starts_with('!') && self.has_key {
-            let problem =
-                "the account is locked, and sshd does not use PAM, so it refuses the key".to_string();
-            self.problems.push((problem, format!("usermod -p '*' {}, or set UsePAM yes", user.name)));
+            let problem = "the account is locked, and sshd does not use PAM, so it refuses the key";
+            self.problem(problem.into(), &format!("usermod -p '*' {}, or set UsePAM yes", user.name));
             self.has_key = false;
         }
         if is_only_way && is_locked && !self.has_key {
-            let problem = "a password is configured, but it is locked, and there is no SSH key".to_string();
-            self.problems.push((
-                problem,
-                "set lock_passwd: false for the user; a password needs a hash in passwd".into(),
-            ));
+            let problem = "a password is configured, but it is locked, and there is no SSH key";
+            let remedy = "set lock_passwd: false for the user; a password needs a hash in passwd";
+            self.problem(problem.into(), remedy);
         }
         let today = (now.as_secs() / 86_400) as i64;
         let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
@@ -502,16 +475,13 @@ impl Access {
             changed == 0 || day(4).is_some_and(|days| changed.saturating_add(days) < today)
         });
         if is_due && is_locked && self.has_key {
-            let problem =
-                "the password is locked and has expired, so it can be neither used nor changed".to_string();
-            self.problems.push((problem, format!("chage -M -1 -d $(date +%F) {}", user.name)));
+            let problem = "the password is locked and has expired, so it can be neither used nor changed";
+            self.problem(problem.into(), &format!("chage -M -1 -d $(date +%F) {}", user.name));
             self.has_key = false;
         }
         if day(7).is_some_and(|day| day <= today) {
-            self.problems.push((
-                "the account has expired".into(),
-                format!("chage -E -1 {}; expiredate: in users", user.name),
-            ));
+            let remedy = format!("chage -E -1 {}; expiredate: in users", user.name);
+            self.problem("the account has expired".into(), &remedy);
             (self.has_key, self.has_password) = (false, false);
         }
     }
@@ -583,33 +553,26 @@ fn is_cut(line: &str) -> bool {
     rest.len() == data.len()
 }
 
-/// Returns the path of a file of AuthorizedKeysFile in sshd_config(5).
-fn key_file(file: &str, home: &str, user: &str) -> String {
-    let file = file.replace("%h", home).replace("%u", user).replace("%%", "%");
-    if file.starts_with('/') { file } else { format!("{}/{file}", home.trim_end_matches('/')) }
-}
-
 /// Returns the first of a key file, its directory and the home directory that others may write, and why sshd minds it.
-fn unsafe_path(machine: &Machine, file: &str, home: &str, uid: &str) -> Option<(String, String)> {
+fn unsafe_path(machine: &Machine, file: &str, account: &Account) -> Option<(String, String)> {
+    let home = account.home.trim_end_matches('/');
     let directory = file.rsplit_once('/').map_or("/", |(directory, _)| directory);
     let paths = [home, directory, file].map(|path| path.trim_end_matches('/'));
-    paths.iter().filter(|path| path.starts_with(home.trim_end_matches('/'))).find_map(|path| {
+    paths.iter().filter(|path| path.starts_with(home)).find_map(|path| {
         let meta = machine.sys.metadata(path).ok()?;
         let mode = meta.permissions().mode();
-        if meta.uid() != 0 && uid != meta.uid().to_string() {
-            return Some(((*path).to_string(), format!("belongs to user {}", meta.uid())));
-        }
-        if mode & 0o022 != 0 {
-            return Some((
-                (*path).to_string(),
-                format!("may be written by others (mode {:04o})", mode & 0o7777),
-            ));
-        }
         // sshd reads the file as the user.
-        let is_unreadable =
-            meta.uid() == 0 && uid != "0" && mode & if meta.is_dir() { 0o001 } else { 0o004 } == 0;
-        is_unreadable
-            .then(|| ((*path).to_string(), "belongs to root and cannot be read by the user".to_string()))
+        let access = if meta.is_dir() { 0o001 } else { 0o004 };
+        let why = if meta.uid() != 0 && meta.uid() != account.uid {
+            format!("belongs to user {}", meta.uid())
+        } else if mode & 0o022 != 0 {
+            format!("may be written by others (mode {:04o})", mode & 0o7777)
+        } else if meta.uid() == 0 && account.uid != 0 && mode & access == 0 {
+            "belongs to root and cannot be read by the user".to_string()
+        } else {
+            return None;
+        };
+        Some(((*path).to_string(), why))
     })
 }
 
@@ -619,16 +582,6 @@ fn mounted_above(machine: &Machine, home: &str) -> String {
     let above =
         mounts.iter().rev().find(|mount| mount.mount_point != "/" && home.starts_with(&mount.mount_point));
     above.map_or(String::new(), |mount| format!(" ({}, which is mounted there, may hide it)", mount.source))
-}
-
-/// Returns the groups of a user, by group(5).
-fn groups_of<'a>(text: &'a str, user: &str, gid: &str) -> Vec<&'a str> {
-    let of = |line: &'a str| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let is_member = fields.get(2) == Some(&gid) || fields.get(3)?.split(',').any(|member| member == user);
-        is_member.then(|| fields[0])
-    };
-    text.lines().filter_map(of).collect()
 }
 
 /// Returns the configured users, and where they are set. `users` is a list of names, of lists of names and of maps; a

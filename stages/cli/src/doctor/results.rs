@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use config::Position;
 use serde::Deserialize;
 use serde_json::Value;
 use state::StageStatus;
@@ -363,8 +364,13 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
     page.findings.error(place, problem, remedy);
 }
 
+/// Returns `SOURCE, line LINE` of a position, or `or` if it has no line.
+pub fn place_at(at: &Position, or: &str) -> String {
+    split_position(&format!("{at}: ")).map_or_else(|| or.to_string(), |(place, _)| place)
+}
+
 /// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.
-pub fn split_position(text: &str) -> Option<(String, String)> {
+fn split_position(text: &str) -> Option<(String, String)> {
     let (position, rest) = text.split_once(": ")?;
     let (position, column) = position.rsplit_once(':')?;
     let (source, line) = position.rsplit_once(':')?;

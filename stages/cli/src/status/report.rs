@@ -20,23 +20,13 @@ const FAILED_UNIT: &str = "Failed due to systemd unit failure";
 const ENSURE_ENABLED: &str = ". Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more \
                               information.";
 
-/// The progress of cloud-init.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    NotStarted,
-    Running,
-    Done,
-    Disabled,
-}
-
-impl State {
-    fn as_str(self) -> &'static str {
-        match self {
-            State::NotStarted => "not started",
-            State::Running => "running",
-            State::Done => "done",
-            State::Disabled => "disabled",
-        }
+encoding::words! {
+    /// The progress of cloud-init.
+    pub enum State {
+        NotStarted = "not started",
+        Running = "running",
+        Done = "done",
+        Disabled = "disabled",
     }
 }
 

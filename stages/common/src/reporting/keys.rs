@@ -1,7 +1,6 @@
 //! The keys of each type of handler.
 
-use config::schema::{NUMBER, Type};
-use config::{FromNode, Node, Reader, Value};
+use config::{FromNode, Node, Reader, Seconds, Value};
 use oauth::Credentials;
 use system::{KVP_POOL, Level};
 
@@ -33,25 +32,6 @@ config::keys! {
     struct HyperVKeys {
         kvp_file_path: Option<String>;
         event_types: Vec<String>;
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Seconds(f64);
-
-impl FromNode for Seconds {
-    const SCHEMA: &'static [Type] = &[NUMBER.min(0)];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
-        let number = match &node.value {
-            Value::Int(number) => Some(*number as f64),
-            Value::Float(number) => Some(*number),
-            Value::Str(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        match number.filter(|number: &f64| number.is_finite() && *number >= 0.0) {
-            Some(seconds) => Some(Seconds(seconds)),
-            None => reader.type_error(node, "a number of seconds"),
-        }
     }
 }
 
