@@ -129,6 +129,10 @@ done
 for file in packaging/recipes/*/{APKBUILD,PKGBUILD,*.ebuild,package.nix,*.bb,*.mk}; do
   [ ! -e "$file" ] || grep -q "$homepage/releases" "$file" || fail "$file has another address than the homepage in Cargo.toml ($homepage)"
 done
+# What recipes take from the source release.
+for path in $(grep -rhoE '(packaging|rpm|deb|docs)/[A-Za-z0-9/._-]*[A-Za-z0-9]' packaging/recipes rpm/firstlight.spec deb/rules | sort -u); do
+  [ -e "$path" ] || fail "recipes use $path, which does not exist"
+done
 # So is the release of cloud-init in shared/system.
 release=$(sed -n '/^macro_rules! compatible_release/,/^}/s/^ *"\(.*\)"$/\1/p' shared/system/src/lib.rs)
 for place in "deb/control:Conflicts: cloud-init (<< $release+firstlight), cloud-init (>> $release+firstlightz)," "deb/control:Provides: cloud-init (= $release+firstlight), cloud-init-base (= $release)" \

@@ -27,12 +27,12 @@ plans() {
 unpacked() { tar -C "$work" -xf "$dir/firstlight-$version$1.tar.xz"; }
 complete() { (cd "$dir" && sha256sum --check --strict --quiet SHA256SUMS && diff <(cut -c67- SHA256SUMS) <(ls | grep -v '^SHA256SUMS')); }
 signed() { gpg --batch --verify "$dir/SHA256SUMS.asc" "$dir/SHA256SUMS"; }
-by_dpkg() { cp "$dir"/{firstlight,cloud-init}_*.deb "$root/" && chroot "$root" sh -c 'dpkg --install /*.deb'; }
+by_dpkg() { cp "$dir"/{firstlight,cloud-init}_*.deb "$root/" && chroot "$root" sh -c 'dpkg --path-include="/usr/share/doc/*" --install /*.deb'; }
 by_rpm() {
     rpm --root "$root" --dbpath /var/lib/rpm --initdb &&
         rpm --root "$root" --dbpath /var/lib/rpm --nodeps -i "$dir"/firstlight-"$version"-*.rpm "$dir"/cloud-init-*.rpm
 }
-lists_crates() { { zcat -f "$root"/usr/share/doc/{,packages/}firstlight/sbom.cdx.json*; } 2>/dev/null | grep -q '"purl": "pkg:cargo/'; }
+lists_crates() { zcat -f "$root"/usr/share/doc/firstlight*/sbom.cdx.json* | grep -F '"purl": "pkg:cargo/' >/dev/null; }
 in_place() { unpacked "-$(uname -m)-linux" && mv "$work/firstlight-$version-$(uname -m)-linux" "$root/opt/firstlight"; }
 installs_from_source() {
     unpacked '' && "$work/firstlight-$version/packaging/install" VARIANT=debian BIN="$work/static/opt/firstlight" DESTDIR="$root" VERSION="$version"
@@ -43,6 +43,13 @@ names_the_archive() {
     ! grep -rE '@[A-Z0-9_]+@' "$work/firstlight-$version-recipes" || return 1
     for kind in 256 512; do grep -rqF "$("sha${kind}sum" "$source" | cut -d' ' -f1)" "$work/firstlight-$version-recipes" || return 1; done
 }
+# packaged RECIPE: the recipe's step that lays out the files, on the static programs
+packaged() (
+    srcdir=$work pkgdir=$root
+    . "$work/firstlight-$version-recipes/$1"
+    # abuild starts it in the directory of the sources, makepkg above it.
+    cd "$work/firstlight-$version" && mkdir -p build && ln -sfn . "firstlight-$version" && ln -sfn "$work/static/opt/firstlight" build/bin && package
+)
 has_pages() { unpacked -book && grep -q 'Firstlight' "$work/firstlight-$version-book/docs/tutorial.html"; }
 
 check "SHA256SUMS has each asset, with its checksum" complete
@@ -64,6 +71,11 @@ new_root source
 check "source: installs" installs_from_source
 check "source: runs" runs
 check "recipes: name the archive by its checksum" names_the_archive
+for recipe in alpine/APKBUILD arch/PKGBUILD; do
+    new_root "${recipe%/*}"
+    check "recipes: $recipe lays out the files" packaged "$recipe"
+    check "recipes: which run" runs
+done
 if [ -e "$dir/firstlight-$version-book.tar.xz" ]; then check "book: has pages" has_pages; else echo 'not tried: the book: it is not in the release'; fi
 echo "release: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

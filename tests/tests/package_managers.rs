@@ -49,7 +49,9 @@ fn packages_of_other_distributions_are_installed() {
     {
         copy(&binaries().join(name), name);
     }
-    copy(&tests_dir().join("guest/package-managers"), "package-managers");
+    for name in ["package-managers", "repositories"] {
+        copy(&tests_dir().join("guest").join(name), name);
+    }
     machine.put(&scratch, "/srv");
     machine.write("/etc/cloud/cloud.cfg", "users: []\n");
     machine.serve_beside(&SERVER.replace("$WEB", &tests_dir().join("lib/web").display().to_string()));

@@ -24,7 +24,7 @@ define FIRSTLIGHT_INSTALL_TARGET_CMDS
 endef
 
 define FIRSTLIGHT_INSTALL_INIT_SYSTEMD
-	$(INSTALL) -D -m 0644 $(@D)/rpm/85-cloud-init.preset \
+	$(INSTALL) -D -m 0644 $(@D)/packaging/systemd/85-cloud-init.preset \
 		$(TARGET_DIR)/usr/lib/systemd/system-preset/85-cloud-init.preset
 endef
 

@@ -29,7 +29,7 @@ FIRSTLIGHT_VARIANT ?= "unknown"
 do_install() {
     cd ${S}
     packaging/install VARIANT=${FIRSTLIGHT_VARIANT} BIN=${B}/target/${CARGO_TARGET_SUBDIR} DESTDIR=${D} PREFIX=${prefix} VERSION=${PV}
-    install -Dm 0644 rpm/85-cloud-init.preset ${D}${systemd_unitdir}/system-preset/85-cloud-init.preset
+    install -Dm 0644 packaging/systemd/85-cloud-init.preset ${D}${systemd_unitdir}/system-preset/85-cloud-init.preset
 }
 
 SYSTEMD_SERVICE:${PN} = "cloud-init-local.service cloud-init-network.service cloud-config.service cloud-final.service cloud-init-hotplugd.socket"

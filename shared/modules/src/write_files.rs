@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, map_of, word};
 use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Value};
-use system::{Command, Error, Request, Result, System, WriteOptions, warning};
+use system::{Error, Request, Result, System, WriteOptions, warning};
 
 use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
@@ -206,7 +206,9 @@ fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
             causes.push(e);
         }
     }
-    relabel(context.sys, &entries);
+    // At once, because a later module of this stage may use them.
+    let written = entries.iter().map(|(_, entry)| absolute_path(entry)).collect();
+    or_warn!(context.sys, context.sys.restore_selinux_labels_of(written), "write_files");
     if failed.is_empty() {
         return Ok(());
     }
@@ -217,20 +219,6 @@ fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         failed.join(", ")
     ))
     .with_causes(&causes))
-}
-
-/// With SELinux, a new file has the label of its directory; the policy may require another (shadow_t).
-fn relabel(sys: &System, entries: &[(String, Entry)]) {
-    const MAX_PATHS: usize = 200;
-    if !sys.is_live() || !sys.exists("/sys/fs/selinux/enforce") || sys.which("restorecon").is_none() {
-        return;
-    }
-    let written: Vec<String> =
-        entries.iter().map(|(_, e)| absolute_path(e)).filter(|p| sys.exists(p)).collect();
-    for paths in written.chunks(MAX_PATHS) {
-        let fixed = ["restorecon", "--"].map(String::from);
-        or_warn!(sys, sys.run(&Command::new(fixed.iter().chain(paths))), "write_files");
-    }
 }
 
 /// Returns an absolute path without `.`, `..` and a slash at its end, as Python's `abspath` does: they are resolved in the

@@ -114,11 +114,11 @@ fn action(boot: &Boot) -> &'static str {
 
 fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     let sys = &boot.sys;
-    if let Task::Hotplug(_) = boot.args.task {
-        return record.exit_code();
-    }
     if let Err(e) = sys.restore_selinux_labels() {
         warning!(sys, "SELinux labels: {e}");
+    }
+    if let Task::Hotplug(_) = boot.args.task {
+        return record.exit_code();
     }
     // Logins wait for the first two stages, so that a stage leaves this to its successor.
     let next = match boot.stage {

@@ -405,7 +405,9 @@ fn policy_rule_key(word: &str) -> String {
 }
 
 fn bring_up(sys: &System, _: &[String]) -> Vec<String> {
-    run_program(sys, &["systemctl", "restart", "systemd-networkd", "systemd-resolved"], Stderr::Report)
+    let command = ["systemctl", "restart", "systemd-networkd", "systemd-resolved"];
+    let words = if sys.exists("/usr/lib/systemd/systemd-resolved") { 4 } else { 3 };
+    run_program(sys, &command[..words], Stderr::Report)
 }
 
 #[cfg(test)]
