@@ -207,7 +207,7 @@ fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         }
     }
     // At once, because a later module of this stage may use them.
-    let written = entries.iter().map(|(_, entry)| absolute_path(entry)).collect();
+    let written = sort::collect(entries.iter().map(|(_, entry)| absolute_path(entry)));
     or_warn!(context.sys, context.sys.restore_selinux_labels_of(written), "write_files");
     if failed.is_empty() {
         return Ok(());
