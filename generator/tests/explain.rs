@@ -42,7 +42,7 @@ fn explain_prints_the_evidence_of_each_datasource() {
         "GCE ",
         "found      dmi product_name is 'Google Compute Engine'\n",
         "Not among the candidates from the configuration:\n",
-        "Azure         not found  dmi chassis_asset_tag is not '7783-7084-3265-9085-8269-3286-77' (it is 'unavailable')\n",
+        "Azure         not found  dmi chassis_asset_tag is not '7783-7084-3265-9085-8269-3286-77' (it does not exist)\n",
         "WSL ",
         "cloud-init is enabled: Found NoCloud GCE [mode=search, found=all]\n",
         "    datasource_list: [ NoCloud, GCE, None ]\n",

@@ -153,7 +153,7 @@ fn typo_in_a_vendor_part_is_found_and_corrected() {
     let (_, found) = page_of(&sandbox, "");
     assert_found(
         &found,
-        "error",
+        "warning",
         "vendor-data part-001, line 4",
         "users[1].nam: unknown key; did you mean 'name'?",
     );
@@ -183,13 +183,13 @@ fn each_typo_in_a_vendor_part_is_reported() {
     assert_eq!(code, Some(1));
     assert_found(
         &page,
-        "error",
+        "warning",
         "vendor-data part-001, line 4",
         "users[1].nmae: unknown key; did you mean 'name'?",
     );
     assert_found(
         &page,
-        "error",
+        "warning",
         "vendor-data part-001, line 6",
         "users[2].shel: unknown key; did you mean 'shell'?",
     );
@@ -252,7 +252,7 @@ fn typo_in_the_map_of_users_is_reported() {
     assert_eq!(code, Some(1));
     assert_found(
         &page,
-        "error",
+        "warning",
         "user-data part-001, line 5",
         "users.ann.shlel: unknown key; did you mean 'shell'?",
     );
@@ -375,7 +375,8 @@ fn hidden_user_data_is_named() {
     let (code, page) = page_of(&sandbox, "");
     assert_eq!(code, Some(1));
     let problem = "runcmd: no effect: module scripts_user, which runs the script, is in no module list";
-    assert_found(&page, "error", "user-data part-001, line 2", problem);
+    // The status is "degraded".
+    assert_found(&page, "warning", "user-data part-001, line 2", problem);
     let problem =
         "not used, because network: {config: disabled} is set (/etc/cloud/cloud.cfg.d/99-own.cfg:2:19)";
     assert_found(&page, "warning", "/seed/nocloud/network-config", problem);

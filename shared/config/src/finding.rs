@@ -107,6 +107,11 @@ pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -
         .map(|(_, k)| k)
 }
 
+/// Returns the end of a message about a misspelled word: the known one that is most similar, or nothing.
+pub fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    did_you_mean(wrong, known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+}
+
 /// Longer than any known key.
 const MAX_KEY_LENGTH: usize = 64;
 

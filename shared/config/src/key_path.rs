@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::did_you_mean;
+use crate::suggestion;
 
 const MAX_NAME_LENGTH: usize = 64;
 
@@ -48,12 +48,9 @@ pub fn join_key(path: &str, key: &str) -> String {
 
 /// Returns the message about an unknown key, with the most similar known one.
 pub fn unknown_key<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    match did_you_mean(name, known) {
-        _ if !looks_like_name(name) && name.contains(':') => {
-            "unknown key; is a blank missing after the colon?".into()
-        }
-        Some(near) => format!("unknown key; did you mean '{near}'?"),
-        None => "unknown key".into(),
+    match !looks_like_name(name) && name.contains(':') {
+        true => "unknown key; is a blank missing after the colon?".into(),
+        false => format!("unknown key{}", suggestion(name, known)),
     }
 }
 

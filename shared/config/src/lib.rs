@@ -22,7 +22,7 @@ pub mod source_map;
 mod timeouts;
 pub mod yaml;
 
-pub use finding::{Finding, FindingKind, Findings, did_you_mean};
+pub use finding::{Finding, FindingKind, Findings, did_you_mean, suggestion};
 pub use ini::Ini;
 pub use key_path::{join_key, looks_like_name, push_key, shown_name, unknown_key};
 pub use keys::{Alias, FromNode, Key, KeyStruct, count_fields, enum_text, join_fields};

@@ -493,7 +493,14 @@ impl Distro {
             if self.family == Family::Alpine && user.selinux_user.take().is_some() {
                 warning!(sys, "user {}: selinux_user is not supported on Alpine; ignored", user.name);
             }
-            run_strings(sys, &useradd_argv(&user, is_ubuntu_core))?;
+            match run_strings(sys, &useradd_argv(&user, is_ubuntu_core)) {
+                // useradd refuses the option where SELinux is disabled; the user is to log in nevertheless.
+                Err(e) if user.selinux_user.take().is_some() => {
+                    warning!(sys, "user {}: selinux_user ignored: {e}", user.name);
+                    run_strings(sys, &useradd_argv(&user, is_ubuntu_core))?;
+                }
+                done => done?,
+            }
         } else {
             let unsupported = [
                 ("selinux_user", user.selinux_user.is_some()),

@@ -51,11 +51,19 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(context.sys, "{e}");
     }
     context.sys.set_cause_key("groups");
-    for group in &accounts.groups {
-        let Err(e) = context.distro.create_group(context.sys, &group.name, &group.members) else { continue };
-        warning!(context.sys, "group {}: {e}", group.name);
+    let create_group = |name: &str, members: &[String], failed: &mut Vec<system::Error>| {
+        let Err(e) = context.distro.create_group(context.sys, name, members) else { return };
+        warning!(context.sys, "group {name}: {e}");
         // A name that groupadd refuses is not a failure of the boot.
-        failed.extend(distro::is_portable_name(&group.name).then_some(e));
+        failed.extend(distro::is_portable_name(name).then_some(e));
+    };
+    let names: BTreeSet<&str> = sort::collect(accounts.users.iter().map(|user| user.name.as_str()));
+    let mut joining = Vec::new();
+    for group in &accounts.groups {
+        let is_new = |name: &String| names.contains(name.as_str()) && !creator.existing.contains(name);
+        let (new, members): (Vec<String>, Vec<String>) = group.members.iter().cloned().partition(is_new);
+        create_group(&group.name, &members, &mut failed);
+        joining.push((&group.name, new));
     }
     let keys = std::cell::LazyCell::new(|| ConfigKeys::of(context.config));
     let is_refused =
@@ -83,6 +91,9 @@ fn run(context: &Context<'_>) -> Result<()> {
             let result = creator.create_unless_dispensable(user);
             failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
         }
+    }
+    for (group, members) in joining.iter().filter(|(_, members)| !members.is_empty()) {
+        create_group(group, members, &mut failed);
     }
     if accounts.users.len() > 1 {
         context.sys.set_cause_key("users");

@@ -44,10 +44,14 @@ impl Rendered {
     /// Adds the most similar name to each undefined one: of a variable, or of one in `v1`. Other names are data, which may be secret.
     pub(crate) fn suggest(mut self, variables: &Map) -> Rendered {
         let shared = variables.get(SHARED).and_then(Node::as_map);
+        // In a template, '-' subtracts: such keys have another name with '_'.
         let all = variables.iter().chain(shared.into_iter().flat_map(Map::iter));
         let keys: Vec<&str> = match self.undefined.is_empty() {
             true => Vec::new(),
-            false => all.filter_map(|(key, _)| key.as_str()).filter(|key| looks_like_name(key)).collect(),
+            false => all
+                .filter_map(|(key, _)| key.as_str())
+                .filter(|key| looks_like_name(key) && !key.contains('-'))
+                .collect(),
         };
         for variable in &mut self.undefined {
             let last = variable.name.rsplit('.').next().unwrap_or_default();

@@ -5,6 +5,8 @@ use config::{Node, Value};
 use crate::detect::{self, detect};
 use crate::part::Part;
 
+const ITEM_KEYS: [&str; 5] = ["content", "type", "filename", "launch-index", "merge-type"];
+
 /// Returns the items of an archive as parts without names. Skips invalid items with a warning.
 pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {
     let parsed = match config::yaml::parse("cloud-config-archive", text) {
@@ -57,11 +59,18 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
             };
             for (key, value) in map.iter() {
                 let (Some(key), Some(value)) = (key.scalar_text(), value.scalar_text()) else { continue };
-                match key.to_ascii_lowercase().as_str() {
+                let lower = key.to_ascii_lowercase();
+                match lower.as_str() {
                     "content" | "type" | "content-type" | "content-disposition" => {}
                     "filename" => part.set_filename(&value),
                     "launch-index" => part.headers.set("Launch-Index", value),
-                    _ => part.headers.add(&key, value),
+                    _ => {
+                        let near = config::suggestion(&lower, ITEM_KEYS);
+                        if !near.is_empty() && !ITEM_KEYS.contains(&&*lower) {
+                            warnings.push(format!("{}: unknown key of an archive item{near}", node.at));
+                        }
+                        part.headers.add(&key, value);
+                    }
                 }
             }
             Some(part)

@@ -47,20 +47,29 @@ const HEADERS: &[(&str, &str)] = &[
     ("#!", SCRIPT),
 ];
 
+/// The types that are expanded into parts, and those with a built-in handler.
+pub const EXPANDED: [&str; 3] = [ARCHIVE, INCLUDE, INCLUDE_ONCE];
+const HANDLED: [&str; 9] = [
+    BOOTHOOK,
+    CLOUD_CONFIG,
+    JINJA,
+    JSON_PATCH,
+    PART_HANDLER,
+    SCRIPT,
+    SCRIPT_BOOT,
+    SCRIPT_INSTANCE,
+    SCRIPT_ONCE,
+];
+
 /// Returns whether a built-in handler exists for a type.
 pub fn is_handled(content_type: &str) -> bool {
-    let types = [
-        BOOTHOOK,
-        CLOUD_CONFIG,
-        JINJA,
-        JSON_PATCH,
-        PART_HANDLER,
-        SCRIPT,
-        SCRIPT_BOOT,
-        SCRIPT_INSTANCE,
-        SCRIPT_ONCE,
-    ];
-    types.contains(&content_type)
+    HANDLED.contains(&content_type)
+}
+
+/// Returns the known type that a misspelled one resembles.
+pub fn similar_type(content_type: &str) -> Option<&'static str> {
+    let near = config::did_you_mean(content_type, EXPANDED.into_iter().chain(HANDLED));
+    near.filter(|near| *near != content_type && !is_generic(content_type))
 }
 
 /// The number of leading bytes in which a MIME message must declare its MIME-Version.

@@ -110,6 +110,11 @@ fn hints_do_not_leak_secrets() {
             "first line declares text/cloud-boothook, but only text/plain parts are sniffed; fix the Content-Type",
         ),
         (
+            "text/x-shelscript",
+            b"#!/bin/sh\nsecret",
+            "unknown type 'text/x-shelscript'; did you mean 'text/x-shellscript'?",
+        ),
+        (
             "text/upstart-job",
             b"#upstart-job",
             "upstart is not supported; write a systemd unit with write_files",

@@ -69,6 +69,9 @@ pub fn hint(content_type: &str, payload: &[u8]) -> String {
     if content_type == "text/upstart-job" || begins.is_some_and(|b| b.eq_ignore_ascii_case(upstart)) {
         return "upstart is not supported; write a systemd unit with write_files".to_string();
     }
+    if let Some(near) = detect::similar_type(content_type) {
+        return format!("unknown type '{content_type}'; did you mean '{near}'?");
+    }
     let size = payload.len();
     let begins = |header: &&[u8]| {
         let begin = payload.trim_ascii_start().get(..header.len());

@@ -192,8 +192,8 @@ impl<'a> Expander<'a, '_> {
         };
         for item in archive::read(&text, &mut self.output.warnings) {
             self.charge(item.payload.len())?;
-            let expands = is_compressed(&item.content_type)
-                || [detect::INCLUDE, detect::INCLUDE_ONCE, detect::ARCHIVE].contains(&&*item.content_type);
+            let expands =
+                is_compressed(&item.content_type) || detect::EXPANDED.contains(&&*item.content_type);
             match expands {
                 true if level >= MAX_LEVELS => {
                     return Err(Error::new(format!("archives nested deeper than {MAX_LEVELS} levels")));

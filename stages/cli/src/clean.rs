@@ -50,13 +50,17 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Clean) -> Result<()> {
     let effects = planned.sys.recorded_effects();
     drop(plan_dir);
     drop(guard);
-    let mut heading = "";
-    for RecordedEffect { cause, effect } in &effects {
-        if heading != cause.step {
-            heading = &cause.step;
-            println!("{heading}");
+    let mut headings: Vec<&str> = Vec::new();
+    for RecordedEffect { cause, .. } in &effects {
+        if !headings.contains(&cause.step.as_str()) {
+            headings.push(&cause.step);
         }
-        println!("  {}", system::single_line(&line(effect)));
+    }
+    for heading in headings {
+        println!("{heading}");
+        for RecordedEffect { effect, .. } in effects.iter().filter(|of| of.cause.step == heading) {
+            println!("  {}", system::single_line(&line(effect)));
+        }
     }
     if effects.is_empty() {
         println!("nothing would be removed");
@@ -108,6 +112,12 @@ fn remove_artifacts(machine: &Machine, args: &Clean) -> Result<()> {
     }
     configs(machine, args)?;
     let cloud = machine.layout.cloud("");
+    // Of killed stages: names that no list of a directory has.
+    for (top, depth) in [(cloud.as_str(), 0), ("/etc", 4), ("/root/.ssh", 0)] {
+        if sys.is_dir(top) {
+            sys.remove_stale_temporaries(top, depth)?;
+        }
+    }
     if sys.is_dir(&cloud) {
         for name in sys.list(&cloud)? {
             if name != "seed" || args.seed {

@@ -37,13 +37,15 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
         println!("{}", schema::key_paths().join("\n"));
         return ExitCode::SUCCESS;
     };
-    let text = match schema::key_docs(path) {
-        Ok(text) => text,
-        Err(near) => return unknown("key", path, near),
-    };
     let (settings, inputs) = replay_merge(machine);
-    let names: Vec<&str> = path.split('.').map(|name| name.split('[').next().unwrap_or_default()).collect();
-    let keys = explain(&settings.merged, &inputs, &names[..1]);
+    let first = path.split(['.', '[']).next().unwrap_or_default();
+    let keys = explain(&settings.merged, &inputs, &[first]);
+    let text = match (schema::key_docs(path), modules::where_key_belongs(first)) {
+        (Ok(text), _) => text,
+        (Err(_), _) if keys.iter().any(|key| key.exists) => format!("{path}: not a documented key\n"),
+        (Err(_), Some(place)) => return fail(&format!("'{first}' is not a key of cloud-config; {place}")),
+        (Err(near), None) => return unknown("key", path, near),
+    };
     let place = if machine.sys.is_live() { "this machine" } else { "the image" };
     match keys.is_empty() {
         true => print!("{text}\nNot set on {place}.\n"),

@@ -49,7 +49,7 @@ impl Machine {
     /// Does the same as [`Machine::instance_data`], and warns root if only the redacted data exists.
     pub fn instance_data_or_warning(&self) -> String {
         let (path, redacted) = (self.instance_data(), self.layout.instance_data());
-        if Machine::is_root() && path == redacted {
+        if Machine::is_root() && path == redacted && self.sys.exists(&path) {
             let whole = self.layout.sensitive_instance_data();
             warning!(self.sys, "Missing root-readable {whole}. Using redacted {redacted} instead.");
         }

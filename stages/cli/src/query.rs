@@ -170,8 +170,7 @@ fn lookup<'a>(data: &'a Node, path: &str) -> Result<&'a Node, String> {
         };
         let Some(next) = next else {
             let known = at.as_map().into_iter().flat_map(Map::iter).filter_map(|(key, _)| key.as_str());
-            let near = config::did_you_mean(key, known).map(|near| format!("; did you mean '{near}'?"));
-            let hint = near.unwrap_or_default();
+            let hint = config::suggestion(key, known);
             return Err(match walked.is_empty() {
                 true => format!("Undefined instance-data key '{path}'{hint}"),
                 false => format!("instance-data '{walked}' has no '{key}'{hint}"),

@@ -58,6 +58,7 @@ if command -v ip >/dev/null && command -v dnsmasq >/dev/null; then
     dnsmasq --conf-file=/dev/null --no-resolv --no-hosts --interface=peer0 --bind-interfaces --user=root --pid-file= \
         --dhcp-range=192.0.2.10,192.0.2.99 --dhcp-leasefile="$top/leases" --log-facility="$top/dnsmasq.log"
     network=--network-interface=eth0
+    note "network: eth0 with DHCP, without a route to other machines: nothing can be downloaded"
 else
     note "network: none, because dnsmasq or iproute2 is not installed"
 fi

@@ -357,7 +357,7 @@ fn user_data_of_every_format_is_validated() {
             1,
             &[
                 "input part-001:1:1: error: hostnam: ",
-                "input:1:1: error: cloud-config-archive:5:3: skipping archive item: ",
+                "input:5:1: error: cloud-config-archive:5:3: skipping archive item: ",
             ],
         ),
         (read("template"), 1, &["input part-001:1:1: error: nmae: "]),
@@ -365,6 +365,52 @@ fn user_data_of_every_format_is_validated() {
         (twice.into_bytes(), 0, &["input:1:1: warning: decoded base64 around text/cloud-config; "]),
         (read("include"), 0, &[listed]),
         (b"\xef\xbb\xbf#cloud-config\n".to_vec(), 1, &["begin with a byte order mark"]),
+        (
+            b"#cloud-config\ncloud_final_modules: [scripts_usr, [run-cmd, always], runcmd]\n".to_vec(),
+            1,
+            &["[0]: expected a module's name; did you mean 'scripts_user'?", "'runcmd'?"],
+        ),
+        (
+            b"#cloud-config-archive\n- {type: text/cloud-confg, content: 'a: 1'}\n".to_vec(),
+            1,
+            &["part-001:1:1: error: ", "'text/cloud-confg'; did you mean 'text/cloud-config'?"],
+        ),
+        (
+            b"#include\nhttps://ok.example/\n# comment\nhttp//pass.example/token\nftp://a/\n".to_vec(),
+            1,
+            &[
+                "input:4:1: error: include: invalid URL: ",
+                "input:5:1: error: include: unsupported URL scheme ftp",
+            ],
+        ),
+        (
+            b"#cloud-config-archive\n- contents: |\n    a: 1\n".to_vec(),
+            1,
+            &[
+                "input:2:1: error: cloud-config-archive:2:3: unknown key of an archive item; did you mean 'content'?",
+            ],
+        ),
+        (
+            b"#cloud-config\nmerge_how: lst(append)\n".to_vec(),
+            1,
+            &["input:2:12: error: unknown merger 'lst', expected dict, list or str"],
+        ),
+        // Upstream's schema accepts these, and the boot says that it does not use them.
+        (
+            b"#cloud-config\nhostname: a b\nwrite_files: [{path: /a, permissions: rw}]\n".to_vec(),
+            0,
+            &[
+                "input:2:11: warning: hostname: expected a hostname",
+                "input:3:39: warning: write_files[0].permissions: expected an octal string",
+                "Valid schema",
+            ],
+        ),
+        (b"#cloud-config\na: [\n".to_vec(), 1, &["is not valid YAML (while parsing a flow node: "]),
+        (
+            b"#cloud-config\nruncmd:\n- docker ps --format '{{.Names}}'\n- echo {{ v1.region }}\n".to_vec(),
+            0,
+            &["input:4:1: warning: not rendered: a template has '## template: jinja'"],
+        ),
         (b"# cloud-config\n".to_vec(), 1, &["'# cloud-config'; did you mean '#cloud-config'?"]),
         (b"hostname: a\n".to_vec(), 1, &["do not begin with '#cloud-config'"]),
         (
@@ -435,6 +481,10 @@ fn keys_are_explained_with_their_origin() {
         (
             &["schema", "--docs", "write_fils"],
             "No module or key named 'write_fils'; did you mean 'write_files'?",
+        ),
+        (
+            &["explain", "network.ethernets"],
+            "'network' is not a key of cloud-config; it belongs in network-config",
         ),
         (&["query", "--explain", "runcmdd"], "no source has the key 'runcmdd'; did you mean 'runcmd'?"),
     ] {

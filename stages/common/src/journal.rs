@@ -29,7 +29,6 @@ pub(crate) fn send_failures(boot: &Boot, record: &StageStatus) {
             ("MESSAGE_ID", id),
             ("PRIORITY", "3"),
             ("SYSLOG_IDENTIFIER", "cloud-init"),
-            ("CLOUD_INIT_STAGE", boot.stage.status_key()),
         ];
         fields.extend(module.map(|module| ("CLOUD_INIT_MODULE", module)));
         boot.sys.send_to_journal(&fields);

@@ -71,8 +71,7 @@ pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, 
 pub fn run_single(boot: &Boot, record: &mut Record, found: &FoundInstance, single: &Single) {
     let Some(row) = find_module(&single.name) else {
         warning!(boot.sys, "Did not run {}, does it exist?", single.name);
-        let near = config::did_you_mean(&single.name, modules::MODULES.iter().map(|row| row.name));
-        let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let hint = config::suggestion(&single.name, modules::MODULES.iter().map(|row| row.name));
         return record.record_error(boot, format!("unknown module {}{hint}", single.name));
     };
     let mut frequency = single.frequency;

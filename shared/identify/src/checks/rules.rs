@@ -101,7 +101,12 @@ fn check_dmi(dmi: &Dmi, field: DmiField, wanted: Match) -> Verdict {
     match wanted {
         Match::Is(_) if is_found => found(format!("dmi {name} is '{value}'")),
         Match::Is(values) => {
-            not_found(format!("dmi {name} is not '{}' (it is '{value}')", values.join("' or '")))
+            let state = match value {
+                "error" => "is not readable".to_string(),
+                "unavailable" => "does not exist".to_string(),
+                value => format!("is '{value}'"),
+            };
+            not_found(format!("dmi {name} is not '{}' (it {state})", values.join("' or '")))
         }
         Match::StartsWith(start) if is_found => found(format!("dmi {name} starts with '{start}'")),
         Match::StartsWith(start) => not_found(format!("dmi {name} does not start with '{start}'")),
@@ -123,5 +128,8 @@ mod tests {
         ] {
             assert_eq!(check_dmi(&dmi, DmiField::SysVendor, wanted), expected);
         }
+        let dmi = Dmi { sys_vendor: "error".into(), ..Dmi::EMPTY };
+        let expected = not_found("dmi sys_vendor is not 'a' (it is not readable)");
+        assert_eq!(check_dmi(&dmi, DmiField::SysVendor, Match::Is(&["a"])), expected);
     }
 }

@@ -144,7 +144,8 @@ fn select_module(
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
-        warning!(sys, "unknown module {shown}; skipped");
+        let near = config::suggestion(&plain, crate::MODULES.iter().map(|row| row.name));
+        warning!(sys, "unknown module {shown}; skipped{near}");
         return Err(Skip::Unknown);
     };
     if let Some(version) = module.deprecated_name(&plain) {

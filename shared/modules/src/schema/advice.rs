@@ -1,6 +1,8 @@
 //! Finds keys that are valid alone but do not work together: one module needs what a later one makes.
 
-use config::{Finding, Findings, Node, Position};
+use config::{Finding, Findings, Node, Position, suggestion};
+
+use super::tables;
 
 /// Keys with commands that run before files are written. The second part says whether only deferred files are later.
 const EARLY_COMMANDS: &[(&[&str], bool)] =
@@ -24,6 +26,15 @@ pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
         .map(str::trim)
         .filter(|name| !["", "root", "default"].contains(name))
         .collect();
+    // A list of a name and a frequency; of a name alone the schema checks it.
+    for key in ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"] {
+        for (i, item) in items(key).iter().enumerate() {
+            let Some(first) = item.as_seq().and_then(|words| words.first()) else { continue };
+            let Some(name) = first.as_str().filter(|name| !tables::is_module_name(name)) else { continue };
+            let near = suggestion(&name.replace('-', "_"), tables::module_names());
+            found.invalid(&first.at, format!("{key}[{i}][0]"), format!("expected a module's name{near}"));
+        }
+    }
     let mut files = Vec::new();
     for (i, item) in items("write_files").iter().enumerate() {
         let is_deferred = item.get("defer").is_some_and(|defer| !defer.is_falsy());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{FindingKind, Findings, Map, Node, Reader, Value, did_you_mean, unknown_key};
+use config::{Finding, FindingKind, Findings, Map, Node, Reader, Value, suggestion, unknown_key};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -33,6 +33,20 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
         }
     }
     reader.into_findings()
+}
+
+/// Returns what only the readers of the modules reject, such as a hostname of other characters: values that upstream's schema accepts.
+pub fn check_values(root: &Node, found: &Findings) -> Vec<Finding> {
+    let place = |finding: &Finding| (finding.at.line, finding.at.column);
+    let mut known: BTreeSet<(u32, u32)> = sort::collect(found.of_kind(FindingKind::Invalid).map(place));
+    let mut all = Vec::new();
+    for read in tables::sections().iter().filter_map(|section| section.read) {
+        let mut reader = Reader::new();
+        read(root, &mut reader);
+        let rejected = reader.into_findings();
+        all.extend(rejected.of_kind(FindingKind::Invalid).filter(|f| known.insert(place(f))).cloned());
+    }
+    all
 }
 
 /// Checks a network configuration, with or without an enclosing `network:`.
@@ -224,7 +238,12 @@ fn check_content(reader: &mut Reader, kind: &Type, node: &Node) {
         (BaseType::Ref(definition), _) => check_value(reader, definition.types, node),
         (BaseType::Str, Value::Str(text)) => {
             if let Some(format) = kind.format.filter(|f| !matches_format(*f, text)) {
-                reader.add_finding(FindingKind::Invalid, node, format!("expected {}", format.description()));
+                let near = match format {
+                    Format::Module => suggestion(&text.replace('-', "_"), tables::module_names()),
+                    _ => String::new(),
+                };
+                let message = format!("expected {}{near}", format.description());
+                reader.add_finding(FindingKind::Invalid, node, message);
             }
         }
         (BaseType::Int | BaseType::Number, value) => {
@@ -347,9 +366,9 @@ pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
         types.iter().filter_map(|t| if let BaseType::StrConst(word) = t.base { Some(word) } else { None });
     let is_word = types.iter().any(|t| matches!(t.base, BaseType::StrConst(_)));
     match node.as_str().filter(|_| is_word) {
-        Some(text) => match did_you_mean(text, words) {
-            Some(near) => format!("expected {list}; did you mean '{near}'?"),
-            None => format!("expected {list}, found another string"),
+        Some(text) => match &*suggestion(text, words) {
+            "" => format!("expected {list}, found another string"),
+            near => format!("expected {list}{near}"),
         },
         None => format!("expected {list}, found {}{}", node.kind(), quotes(types, node)),
     }

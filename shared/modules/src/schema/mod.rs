@@ -12,7 +12,7 @@ mod section;
 mod tables;
 
 pub use advice::advice;
-pub use check::{check_cloud_config, check_network};
+pub use check::{check_cloud_config, check_network, check_values};
 pub use docs::{key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;

@@ -44,6 +44,14 @@ impl Response {
     }
 }
 
+/// Checks that [`System::fetch`] understands a URL: http, https, or a file.
+///
+/// # Errors
+/// Fails with the problem, without the URL.
+pub fn check_url(url: &str) -> Result<()> {
+    if url::local_path(url).is_some() { Ok(()) } else { Url::parse(url).map(drop) }
+}
+
 impl System {
     /// Returns the addresses of an http or https URL's host, in the resolver's order.
     ///

@@ -215,6 +215,8 @@ mod tests {
             ("devel redner", "render"),
             ("status --format jsno", "json"),
             ("help plna", "plan"),
+            ("stat", "status' or 'state"),
+            ("devel mak", "make-mime"),
         ] {
             let Parsed::UsageError(message, help) = parse("cloud-init", words(text)) else {
                 panic!("{text}")

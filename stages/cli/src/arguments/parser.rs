@@ -288,8 +288,10 @@ fn check_required(spec: &CommandSpec, matches: &Matches, is_program: bool) -> Re
 pub fn invalid_choice(argument: &str, value: &str, choices: &[&str]) -> Stop {
     let list = choices.iter().map(|choice| format!("'{choice}'")).collect::<Vec<_>>().join(", ");
     let message = format!("argument {argument}: invalid choice: '{value}' (choose from {list})");
-    match config::did_you_mean(value, choices.iter().copied()) {
-        Some(near) => Stop::Similar(message, near.to_string()),
-        None => Stop::Error(message),
+    let mut near: Vec<&str> =
+        choices.iter().copied().filter(|choice| value.len() > 1 && choice.starts_with(value)).collect();
+    if near.is_empty() {
+        near.extend(config::did_you_mean(value, choices.iter().copied()));
     }
+    if near.is_empty() { Stop::Error(message) } else { Stop::Similar(message, near.join("' or '")) }
 }

@@ -42,25 +42,26 @@ fn make_mime(machine: &Machine, args: &MakeMime) -> Result<ExitCode, String> {
         let Some((name, kind)) =
             given.rsplit_once(':').filter(|(name, kind)| !name.is_empty() && !kind.is_empty())
         else {
-            let help = crate::arguments::help(&["devel", "make-mime"]);
-            eprintln!("error: Invalid value for '{given}'\n\n{}", help.trim_end());
+            eprintln!("error: Invalid value for '{given}': expected FILE:TYPE, such as a.sh:x-shellscript");
             return Ok(ExitCode::from(2));
         };
         let kind = kind.strip_prefix("text/").unwrap_or(kind).to_lowercase();
         if !TYPES.contains(&kind.as_str()) {
             let level = if args.force { "WARNING" } else { "ERROR" };
-            eprintln!("{level}: content type 'text/{kind}' for attachment {} may be incorrect!", number + 1);
+            let near = config::suggestion(&kind, TYPES);
+            eprintln!(
+                "{level}: content type 'text/{kind}' for attachment {} may be incorrect!{near}",
+                number + 1
+            );
             unknown = true;
         }
         let (file_sys, file_path) = machine.resolve(name);
         let content = file_sys.read(file_path).map_err(|e| e.to_string())?;
         parts.push(Attached { name: name.to_string(), content_type: format!("text/{kind}"), content });
     }
-    if unknown {
+    if unknown && !args.force {
         eprintln!("Invalid content-types, override with --force");
-        if !args.force {
-            return Ok(ExitCode::FAILURE);
-        }
+        return Ok(ExitCode::FAILURE);
     }
     std::println!("{}", message(&parts));
     Ok(ExitCode::SUCCESS)

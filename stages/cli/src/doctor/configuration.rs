@@ -109,8 +109,7 @@ pub fn unknown_datasources(merged: &Node) -> Vec<(String, String)> {
     let unknown = unknown.filter(|(_, name)| !is_known(name));
     let finding = |(entry, name): (&Node, String)| {
         let names = clouds::CLOUDS.iter().map(|cloud| cloud.name);
-        let near = config::did_you_mean(&name, names).map(|near| format!("; did you mean '{near}'?"));
-        let near = near.unwrap_or_default();
+        let near = config::suggestion(&name, names);
         let problem = format!("datasource_list: there is no datasource {}{near}", config::shown_name(&name));
         (entry.at.to_string(), problem)
     };

@@ -276,8 +276,6 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     };
     if problem.starts_with("skipping cloud-config") {
         page.findings.layer = Layer::Configuration;
-        page.findings.error(place, problem, remedy).details = texts;
-        return;
     }
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);
@@ -361,7 +359,8 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
         }
         _ => "correct the file; check it with: cloud-init schema --config-file FILE".into(),
     };
-    page.findings.error(place, problem, remedy);
+    // As in the status, which is "degraded".
+    page.findings.warning(place, problem, remedy);
 }
 
 /// Returns `SOURCE, line LINE` of a position, or `or` if it has no line.

@@ -45,11 +45,8 @@ pub fn wanted_datasource(name: Option<&str>, user_data: Option<&str>) -> Result<
     let Some(name) = name else { return Ok(user_data.map(|_| SEEDED.to_string())) };
     let known = || clouds::CLOUDS.iter().map(|cloud| cloud.name);
     if !known().any(|cloud| cloud == name) {
-        let hint = config::did_you_mean(name, known()).map(|near| format!("; did you mean '{near}'?"));
-        return Err(system::Error::new(format!(
-            "argument --datasource: unknown datasource '{name}'{}",
-            hint.unwrap_or_default()
-        )));
+        let near = config::suggestion(name, known());
+        return Err(system::Error::new(format!("argument --datasource: unknown datasource '{name}'{near}")));
     }
     if user_data.is_some() && name != SEEDED {
         return Err(system::Error::new(format!(

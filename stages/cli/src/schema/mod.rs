@@ -232,7 +232,10 @@ fn check_network(config: &Node) -> (Findings, Vec<Finding>) {
 
 /// Returns the finding about a text that cannot be parsed.
 fn not_yaml(name: &str, bad: &config::yaml::YamlError) -> Finding {
-    let message = format!("File {name} is not valid YAML. {}", bad.message);
+    let message = match bad.message.strip_prefix("invalid YAML") {
+        Some(problem) => format!("File {name} is not valid YAML{problem}"),
+        None => format!("File {name} is not valid YAML. {}", bad.message),
+    };
     format_error(name, bad.at.line.max(1), bad.at.column.max(1), message)
 }
 

@@ -41,6 +41,16 @@ pub fn configs(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Vec<(Merge
     }
 }
 
+/// Returns the finding of an error that may begin with its position.
+fn positioned(name: &str, error: &str) -> Finding {
+    let place = error.strip_prefix(name).and_then(|rest| {
+        let mut words = rest.strip_prefix(':')?.splitn(3, ':');
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.trim_start()))
+    });
+    let (line, column, message) = place.unwrap_or((1, 1, error));
+    format_error(name, line, column, message.to_string())
+}
+
 struct Checker<'a> {
     machine: &'a Machine,
     instance_data: Option<&'a str>,
@@ -74,45 +84,77 @@ impl<'a> Checker<'a> {
     }
 
     fn unpack(&mut self, blob: &[u8], outer: &str, level: usize) -> Result<(), NotValidated> {
-        let mut includes = Vec::new();
+        let (mut includes, mut invalid) = (Vec::new(), Vec::new());
         let expanded = expand([blob], &mut |include| {
             let kind = if include.once { "text/x-include-once-url" } else { "text/x-include-url" };
-            includes.push(format!("{}: {} is not fetched", not_evaluated(kind), redacted_url(&include.url)));
+            match system::check_url(&include.url) {
+                Ok(()) => {
+                    let url = redacted_url(&include.url);
+                    includes.push(format!("{}: {url} is not fetched", not_evaluated(kind)));
+                }
+                Err(e) => invalid.push((include.url.clone(), e)),
+            }
             Ok(Vec::new())
         });
+        for (url, e) in invalid {
+            self.of_file(FindingKind::Invalid, self.line_of(&url), format!("include: {e}"));
+        }
         let found = match expanded {
             Ok(found) => found,
             Err(e) => {
-                self.of_file(FindingKind::Invalid, e.to_string());
+                self.of_file(FindingKind::Invalid, 1, e.to_string());
                 return Ok(());
             }
         };
+        let is_archive = userdata::detect(self.bytes) == Some("text/cloud-config-archive");
         let is_plain = matches!(&found.parts[..], [part] if *part.payload == *blob);
         self.has_includes |= !includes.is_empty();
         self.result.notes.extend(includes);
         for warning in &found.warnings {
-            self.of_file(FindingKind::Invalid, warning.clone());
+            let mut places = warning.split("cloud-config-archive:").filter(|_| is_archive);
+            let line = places.find_map(|place| place.split(':').next()?.parse().ok());
+            self.of_file(FindingKind::Invalid, line.unwrap_or(1), warning.clone());
         }
         for note in &found.notes {
-            self.of_file(FindingKind::Deprecated, note.clone());
+            self.of_file(FindingKind::Deprecated, 1, note.clone());
         }
         for part in found.parts.iter().filter(|part| !part.payload.is_empty()) {
             let name = match is_plain {
                 true => outer.to_string(),
                 false => format!("{outer} {}", system::single_line(&part.filename)),
             };
+            self.check_template_header(&name, part);
             self.part(&name, part, level)?;
         }
         Ok(())
     }
 
+    /// Warns of a template's expressions in a part that is not rendered. Other programs have the same form, so only the names of
+    /// instance data count.
+    fn check_template_header(&mut self, name: &str, part: &Part<'_>) {
+        const NAMES: [&str; 6] = ["v1.", "ds.", "instance_id", "local_hostname", "cloud_name", "sys_info"];
+        let is_ours = |rest: &str| NAMES.iter().any(|name| rest.trim_start().starts_with(name));
+        let text = String::from_utf8_lossy(&part.payload);
+        let mut lines = text.lines().zip(1..).filter(|(line, _)| line.split("{{").skip(1).any(is_ours));
+        if let Some((_, line)) = lines.next().filter(|_| part.content_type != "text/jinja2") {
+            let message = "not rendered: a template has '## template: jinja' as its first line".to_string();
+            self.result.warnings.push(format_error(name, line, 1, message));
+        }
+    }
+
+    /// Returns the number of the line that has a text, or the first one.
+    fn line_of(&self, text: &str) -> u32 {
+        let content = String::from_utf8_lossy(self.bytes);
+        content.lines().zip(1..).find(|(line, _)| line.contains(text)).map_or(1, |(_, number)| number)
+    }
+
     /// Adds a finding about the data as a whole.
-    fn of_file(&mut self, kind: FindingKind, message: String) {
+    fn of_file(&mut self, kind: FindingKind, line: u32, message: String) {
         let name = self.name;
         if !self.result.sources.iter().any(|source| source.name == name) {
             self.add_source(name, &String::from_utf8_lossy(self.bytes));
         }
-        let finding = Finding { kind, ..format_error(name, 1, 1, message) };
+        let finding = Finding { kind, ..format_error(name, line, 1, message) };
         if kind == FindingKind::Invalid {
             self.result.add(finding);
         } else {
@@ -188,7 +230,7 @@ impl<'a> Checker<'a> {
             "" => format!("Unrecognized user-data header in {name}{expected}"),
             hint => format!("Unrecognized user-data header in {name}: {hint}"),
         };
-        self.add_for_part(name, format_error(name, line, 1, message), false);
+        self.add_for_part(name, format_error(name, line, 1, message), hint.contains("did you mean"));
     }
 
     /// Adds an error of the data as a whole, or of a part that is certainly wrong: a part may be for a handler that is not known
@@ -224,6 +266,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let found = schema::check_cloud_config(&parsed.root, &modules::where_key_belongs);
+        self.result.warnings.extend(schema::check_values(&parsed.root, &found));
         parsed.findings.into_iter().chain(found.iter().cloned()).for_each(|f| self.result.add(f));
         match read_config(name, part) {
             Ok(config) => {
@@ -231,7 +274,9 @@ impl<'a> Checker<'a> {
                 let input = MergeInput { name: name.to_string(), config: config.root };
                 self.configs.push((input, config.strategy));
             }
-            Err(e) => self.result.add(format_error(name, 1, 1, e)),
+            // The check names the keys of maps.
+            Err(_) if found.iter().any(|f| f.key.starts_with("merge_")) => {}
+            Err(e) => self.result.add(positioned(name, &e)),
         }
     }
 

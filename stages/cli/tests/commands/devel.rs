@@ -46,9 +46,14 @@ fn make_mime_prints_like_upstream() {
         (
             &["-f", "-a", "/c.yaml:foo"],
             0,
-            "WARNING: content type 'text/foo' for attachment 1 may be incorrect!\nInvalid content-types, override with --force\n",
+            "WARNING: content type 'text/foo' for attachment 1 may be incorrect!\n",
         ),
-        (&["-a", "/c.yaml"], 2, "error: Invalid value for '/c.yaml'\n"),
+        (
+            &["-a", "/c.yaml:x-shelscript"],
+            1,
+            "ERROR: content type 'text/x-shelscript' for attachment 1 may be incorrect!; did you mean 'x-shellscript'?\n",
+        ),
+        (&["-a", "/c.yaml"], 2, "error: Invalid value for '/c.yaml': expected FILE:TYPE"),
         (&["-a", "/none:cloud-config"], 1, ""),
     ] {
         let words: Vec<&str> = ["devel", "make-mime"].iter().chain(words).copied().collect();
