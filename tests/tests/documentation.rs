@@ -18,8 +18,8 @@ const LISTED: &[(&str, &str)] = &[
     ("make deb", "make test"),
     ("make rpm", "make test"),
     ("make install DESTDIR=/image VARIANT=rocky", "tests/files.sh"),
-    ("semodule -i /usr/share/selinux/packages/firstlight.cil", "by hand, with Debian's policy"),
-    ("restorecon -R /usr/lib/cloud-init", "needs a kernel with SELinux"),
+    ("semodule -i /usr/share/selinux/packages/firstlight.cil", "security_modules"),
+    ("restorecon -R /usr/lib/cloud-init", "security_modules, by setfiles"),
     ("apt install ./firstlight_*.deb ./cloud-init_*.deb", "tests/package-deb.sh"),
     ("dnf install ./firstlight-*.rpm ./cloud-init-*.rpm", "tests/tests/package_managers.rs"),
     (

@@ -1,0 +1,215 @@
+//! Security modules that enforce their policy, in virtual machines: SELinux with Debian's policy and refpolicy's module for cloud-init
+//! (`tests/lib/root`), and AppArmor with Debian's profiles. Two boots and a NIC that is plugged in, compared with the newest cloud-init.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tests::{Facts, Machine, script, tests_dir};
+
+/// One list for both packages, because a root with a policy takes minutes to make.
+const SELINUX: [&str; 12] = [
+    "auditd",
+    "checkpolicy",
+    "cloud-guest-utils",
+    "cloud-init",
+    "make",
+    "policycoreutils",
+    "rpm",
+    "selinux-policy-default",
+    "selinux-policy-dev",
+    "selinux-policy-src",
+    "selinux-utils",
+    "zstd",
+];
+
+const SEED: &str = "/var/lib/cloud/seed/nocloud";
+
+const NETWORK: &str = "version: 2
+ethernets:
+  eth0: {match: {macaddress: '52:54:00:12:34:56'}, set-name: eth0, addresses: [192.0.2.10/24]}
+";
+
+/// Plugs in the second NIC, which the seed then has, unless it is there; writes what the security modules denied, and labels.
+/// restorecon has to name the file with a wrong label, and no other.
+const MORE: &str = "#!/bin/sh
+if ! grep -q eth1 SEED/network-config; then
+  echo \"  eth1: {match: {macaddress: '52:54:00:12:34:57'}, set-name: eth1, addresses: [198.51.100.10/24]}\" >>SEED/network-config
+  device=$(readlink -f /sys/class/net/eth1/device)
+  echo 1 >\"${device%/virtio*}/remove\"; sleep 1; echo 1 >/sys/bus/pci/rescan
+  tries=0
+  while [ $tries -lt 120 ] && ! ip -br addr show eth1 | grep -q 198.51.100.10; do sleep 0.5; tries=$((tries + 1)); done
+  while systemctl is-active -q cloud-init-hotplugd.service; do sleep 0.2; done
+fi
+ip -br addr show eth1
+systemctl show -p Result cloud-init-hotplugd.service
+cloud-init status --long >status
+cat /var/log/cloud-init.log >log
+cat /sys/kernel/security/lsm >lsm
+cat /sys/kernel/security/apparmor/profiles >profiles
+journalctl -b --grep 'avc: +denied|apparmor=.DENIED' >denied
+[ ! -e /sys/fs/selinux/enforce ] || {
+  cat /sys/fs/selinux/enforce >enforce
+  cat /var/log/audit/audit.log >>denied
+  touch /etc/wrong; chcon -t tmp_t /etc/wrong
+  restorecon -nvR /etc /home /root /run /var 2>&1 | cat >relabelled
+  rm /etc/wrong
+  find /etc /home /root /run/cloud-init /var/lib/cloud /var/log -printf '%p %Z\\n' >labels
+}
+";
+
+/// A machine whose seed has a user, keys, files, scripts and the other requests of `seeds/typical`. Refpolicy lets cloud-init write
+/// below /etc, and not below /srv.
+fn seeded(machine: &Machine) {
+    let user_data = std::fs::read_to_string(tests_dir().join("seeds/typical/user-data")).unwrap_or_default();
+    let user_data = user_data.replace("/srv/test", "/etc/test").replace(
+        "#cloud-config\n",
+        "#cloud-config\nupdates: {network: {when: [boot-new-instance, hotplug]}}\n",
+    );
+    machine.write(&format!("{SEED}/user-data"), &user_data);
+    machine
+        .write(&format!("{SEED}/meta-data"), "instance-id: i-first-0001\nlocal-hostname: from-meta-data\n");
+    machine.write(&format!("{SEED}/network-config"), NETWORK);
+    machine.write("/usr/local/sbin/facts-more", &MORE.replace("SEED", SEED));
+    machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
+}
+
+fn boot(machine: &Machine) -> Facts {
+    machine.boot_vm_with(&[
+        "-netdev",
+        "user,id=net1,restrict=on",
+        "-device",
+        "virtio-net-pci,netdev=net1,mac=52:54:00:12:34:57",
+    ])
+}
+
+/// Checks that all stages, the scripts and the hotplug service did their work.
+fn complete(boot: &Facts) {
+    let log = boot.text("log");
+    let bad: Vec<&str> = log.lines().filter(|l| l.contains("[WARNING]") || l.contains("[ERROR]")).collect();
+    let shown = format!("{}\n{}", bad.join("\n"), boot.diagnostics());
+    assert!(
+        boot.text("status").contains("status: done") && boot.text("status").contains("errors: []"),
+        "{shown}"
+    );
+    assert_eq!(bad, Vec::<&str>::new(), "{shown}");
+    let more = boot.text("more");
+    assert!(more.contains("198.51.100.10/24") && more.contains("Result=success"), "{more}\n{shown}");
+    assert_eq!(boot.text("hostname"), "boxer", "{shown}");
+    assert!(boot.text("localtime").ends_with("Europe/Oslo"), "{shown}");
+    let size: u64 = boot.text("root-size").parse().unwrap_or(0);
+    assert!(size > 2_900_000_000, "the root file system has {size} bytes: {shown}");
+}
+
+/// Returns what was denied to cloud-init or about its files: permissions, types, class.
+fn denials(boot: &Facts) -> BTreeSet<String> {
+    let text = boot.text("console") + "\n" + &boot.text("denied");
+    let lines = text.lines().filter(|line| line.contains("avc:  denied"));
+    let of_cloud_init = lines.filter(|line| {
+        line.contains("cloud")
+            || ["systemd_generator_t", "useradd_t", "setfiles_t"].iter().any(|name| line.contains(name))
+    });
+    of_cloud_init
+        .map(|line| {
+            let permissions = line.split(['{', '}']).nth(1).unwrap_or_default();
+            let kept = ["scontext=", "tcontext=", "tclass="];
+            let rest = line.split(' ').filter(|word| kept.iter().any(|name| word.starts_with(name)));
+            format!("{{{permissions}}} {}", rest.collect::<Vec<_>>().join(" "))
+        })
+        .collect()
+}
+
+fn labels(boot: &Facts) -> BTreeMap<String, String> {
+    let text = boot.text("labels");
+    text.lines().filter_map(|line| line.rsplit_once(' ')).map(|(p, l)| (p.into(), l.into())).collect()
+}
+
+/// Where the image is built, the kernel has no SELinux.
+#[test]
+#[ignore = "a root with a policy: make slow"]
+fn rpm_loads_the_policy_module() {
+    let machine = Machine::with("rpm-selinux", &SELINUX);
+    let packages = machine.scratch("packages");
+    let built = std::fs::read_dir(tests::package().with_file_name("")).into_iter().flatten().flatten();
+    for path in built.map(|entry| entry.path()) {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("x86_64.rpm")) {
+            assert!(std::fs::copy(&path, packages.join("firstlight.rpm")).is_ok(), "{}", path.display());
+        }
+    }
+    machine.put(&packages, "/srv");
+    machine.run(&["dpkg", "--purge", "cloud-init"]);
+    machine.run(&["rpm", "-i", "--nodeps", "/srv/firstlight.rpm"]);
+    let contexts = || machine.run(&["cat", "/etc/selinux/default/contexts/files/file_contexts"]);
+    let modules = || machine.run(&["semodule", "-l"]);
+    assert!(modules().lines().any(|name| name == "firstlight"));
+    assert!(contexts().lines().any(|line| line.starts_with("/usr/libexec/cloud-init/cloud-init-(local")
+        && line.ends_with("cloud_init_exec_t:s0")));
+    machine.run(&["rpm", "-e", "firstlight"]);
+    assert!(!modules().lines().any(|name| name == "firstlight") && !contexts().contains("cloud-init-(local"));
+}
+
+#[test]
+#[ignore = "virtual machines: make slow"]
+fn selinux_denies_nothing_and_labels_are_those_of_cloud_init() {
+    let ours = Machine::with("vm-selinux", &SELINUX);
+    ours.install();
+    ours.run(&["semodule", "-n", "-s", "default", "-i", "/usr/share/selinux/packages/firstlight.cil"]);
+    seeded(&ours);
+    ours.make_disk();
+    ours.kernel_words("security=selinux selinux=1 enforcing=1");
+    let boots = [boot(&ours), boot(&ours)];
+    // cloud-init is not enforced: it is denied more, first its sockets in /run/cloud-init.
+    let upstream = Machine::with("vm-selinux-upstream", &SELINUX);
+    let package = script("fetch", &["sid", "cloud-init"]);
+    upstream.put(
+        std::path::Path::new(package.trim()).parent().unwrap_or(std::path::Path::new("/")),
+        "/var/tmp/new",
+    );
+    upstream.run(&[
+        "sh",
+        "-c",
+        "dpkg --force-confnew --force-depends -i /var/tmp/new/*.deb && rm -r /var/tmp/new",
+    ]);
+    seeded(&upstream);
+    upstream.make_disk();
+    upstream.kernel_words("security=selinux selinux=1 enforcing=0");
+    let theirs = boot(&upstream);
+    let (theirs_denied, theirs_labels) = (denials(&theirs), labels(&theirs));
+    for boot in &boots {
+        complete(boot);
+        assert_eq!(boot.text("enforce"), "1");
+        let denied = denials(boot);
+        let more: Vec<_> = denied.difference(&theirs_denied).collect();
+        assert!(
+            more.is_empty(),
+            "denied to Firstlight only: {more:#?}\ndenied to cloud-init: {theirs_denied:#?}"
+        );
+        let relabelled = boot.text("relabelled");
+        let wrong = relabelled.lines().all(|line| line.contains("/etc/wrong ")) && !relabelled.is_empty();
+        assert!(wrong, "{relabelled}");
+        let other: Vec<_> = labels(boot)
+            .into_iter()
+            .filter(|(path, label)| theirs_labels.get(path).is_some_and(|other| other != label))
+            .collect();
+        assert!(other.is_empty(), "labels that differ from cloud-init's: {other:#?}");
+    }
+}
+
+#[test]
+#[ignore = "a virtual machine: make slow"]
+fn apparmor_denies_nothing() {
+    let machine = Machine::with("vm-apparmor", &["apparmor", "apparmor-profiles", "chrony", "rsyslog"]);
+    machine.install();
+    seeded(&machine);
+    machine.run(&[
+        "sh",
+        "-c",
+        "find /etc/apparmor.d -type f -exec sed -i 's/complain,//; s/flags=(complain)//' {} +",
+    ]);
+    machine.make_disk();
+    machine.kernel_words("apparmor=1 security=apparmor");
+    for _ in 0..2 {
+        let boot = boot(&machine);
+        complete(&boot);
+        assert!(boot.text("lsm").contains("apparmor") && boot.text("profiles").contains("(enforce)"));
+        assert!(!boot.text("denied").contains("DENIED"), "{}", boot.text("denied"));
+    }
+}
