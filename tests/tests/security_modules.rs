@@ -36,7 +36,7 @@ if ! grep -q eth1 SEED/network-config; then
   device=$(readlink -f /sys/class/net/eth1/device)
   echo 1 >\"${device%/virtio*}/remove\"; sleep 1; echo 1 >/sys/bus/pci/rescan
   tries=0
-  while [ $tries -lt 240 ] && ! ip -br addr show eth1 | grep -q 198.51.100.10; do sleep 0.5; tries=$((tries + 1)); done
+  while [ $tries -lt 120 ] && ! ip -br addr show eth1 | grep -q 198.51.100.10; do sleep 0.5; tries=$((tries + 1)); done
   while systemctl is-active -q cloud-init-hotplugd.service; do sleep 0.2; done
 fi
 ip -br addr show eth1
@@ -156,7 +156,7 @@ fn selinux_denies_nothing_and_labels_are_those_of_cloud_init() {
     ours.make_disk();
     ours.kernel_words("security=selinux selinux=1 enforcing=1");
     let boots = [boot(&ours), boot(&ours)];
-    // cloud-init is not enforced: its sockets in /run/cloud-init, without which no stage runs, are denied.
+    // cloud-init is not enforced: it is denied more, first its sockets in /run/cloud-init.
     let upstream = Machine::with("vm-selinux-upstream", &SELINUX);
     let package = script("fetch", &["sid", "cloud-init"]);
     upstream.put(
