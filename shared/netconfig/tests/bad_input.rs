@@ -328,7 +328,7 @@ fn impossible_values_are_reported() {
         (
             static_v1("dns_nameservers: 1.1.1.1 dns"),
             "config[0].subnets[0].dns_nameservers",
-            "expected IP addresses; ignored",
+            "expected IP addresses; using the others",
         ),
         (static_v1("dns_nameservers: ['1.1.1.1%eth0', '[fd00::1]:53#a', '9.9.9.9:53']"), "", ""),
         (

@@ -39,6 +39,8 @@ pub struct NicFacts {
     pub driver: Option<String>,
     /// Whether it is the master of a failover pair, whose parts share its MAC address.
     pub is_failover_master: bool,
+    /// Whether the MAC address is not the permanent one of the device.
+    pub temporary_mac: bool,
 }
 
 impl Facts {
