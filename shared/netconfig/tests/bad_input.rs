@@ -337,7 +337,11 @@ fn impossible_values_are_reported() {
             "expected an IPv4 address, as `address` is",
         ),
         (static_v1("mtu: 67"), "config[0].subnets[0].mtu", "expected an MTU from 68 to 65536; ignored"),
-        (two("{type: nameserver, address: dns}"), "config[1].address", "expected IP addresses; ignored"),
+        (
+            two("{type: nameserver, address: dns}"),
+            "config[1].address",
+            "expected IP addresses; using the others",
+        ),
         (
             two("{type: vlan, name: v, vlan_link: e, vlan_id: '5000'}"),
             "config[1].vlan_id",

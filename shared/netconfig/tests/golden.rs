@@ -358,7 +358,7 @@ fn netplan_matches_a_temporary_mac_by_name() {
             "eth1: {dhcp4: true}",
         ),
         (
-            "{version: 2, ethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, dhcp4: true}}}",
+            "{version: 2, ethernets: {a: {match: {macaddress: '52-54-00-00-00-01'}, dhcp4: true}}}",
             "a: {match: {name: eth1}, dhcp4: true}",
         ),
         (

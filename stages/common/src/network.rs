@@ -185,8 +185,9 @@ pub(crate) fn replaced_nics(boot: &Boot, instance: Option<&Instance>) -> Option<
     let written = config::json::parse(&written).ok()?;
     let replaced = find_replaced(sys, &written, boot.network_list("renderers").as_deref());
     let handled = Manifest::read(sys, &layout.data(MANIFEST)).missing_nics;
-    // The fallback is written already.
-    let is_new = |nics: &Replaced| nics.all() != handled;
+    // Once is enough while nothing changes. What the local stage of this boot wrote is for the search of the network stage.
+    let is_applied = sys.exists(layout.run(source::APPLIED_MARKER));
+    let is_new = |nics: &Replaced| is_applied || nics.all() != handled;
     let replaced = match replaced {
         Some(nics) => is_new(&nics).then_some(nics),
         None => (!handled.is_empty()).then(Replaced::default),
