@@ -20,7 +20,8 @@ const VERSION: u64 = 1;
 pub struct Manifest {
     version: u64,
     files: BTreeMap<String, Vec<String>>,
-    /// The missing NICs that the instance's configuration identifies, if the files are those of a fallback for it.
+    /// The missing NICs that the instance's configuration identifies, and then those of the machine, if the files are those of a
+    /// fallback for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_nics: Vec<String>,
     /// Fields of a later version, which are kept.

@@ -109,6 +109,8 @@ pub struct Link {
     pub kind: LinkKind,
     /// The MAC address, in lower case: of a NIC, the one that identifies it.
     pub mac: Option<String>,
+    /// Whether that is not the permanent address of the NIC, the only one that netplan compares.
+    pub has_temporary_mac: bool,
     /// The MAC address that a NIC gets in place of its own, in lower case.
     pub set_mac: Option<String>,
     /// Patterns of names in place of `name`: the link stands for every NIC whose name fits one of them (`*` and `?`), and which

@@ -62,6 +62,8 @@ pub struct Nic {
     pub infiniband: bool,
     /// Whether it is an internal port of an Open vSwitch.
     pub ovs_internal: bool,
+    /// Whether the MAC address is not the permanent one of the device.
+    pub temporary_mac: bool,
     /// Whether the MAC address was copied from another device.
     pub stolen_mac: bool,
     /// The kind of device that it is a port of, if any.
@@ -104,6 +106,7 @@ pub fn facts(nics: &[Nic]) -> Facts {
         infiniband: n.infiniband,
         driver: n.driver.clone(),
         is_failover_master: n.failover == Failover::Master,
+        temporary_mac: n.temporary_mac,
     };
     let counted = configurable(nics);
     let fallback = candidates(nics).first().map(|nic| nic.name.clone());
@@ -239,6 +242,8 @@ pub fn read(sys: &System) -> Vec<Nic> {
             vlan: text("uevent").is_some_and(|t| t.lines().any(|l| l == "DEVTYPE=vlan")),
             infiniband: number("type") == Some(ARPHRD_INFINIBAND),
             ovs_internal: false,
+            temporary_mac: text("bonding_slave/perm_hwaddr").is_none()
+                && number("addr_assign_type").is_some_and(|n| n != 0),
             stolen_mac: number("addr_assign_type").is_some_and(|n| !matches!(n, 0 | 1 | 3)),
             master: master.as_ref().map(|m| match m.as_str() {
                 "ovs-system" => Master::Aggregate,

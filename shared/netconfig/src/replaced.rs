@@ -16,6 +16,13 @@ pub struct Replaced {
     pub present: Vec<String>,
 }
 
+impl Replaced {
+    /// Returns the missing NICs and those of the machine.
+    pub fn all(&self) -> Vec<String> {
+        [&self.missing[..], &self.present].concat()
+    }
+}
+
 /// Returns the NICs if the configuration identifies some by MAC address or name, the machine has none of them, and has others.
 /// `by_name`: the files have names only, so that a NIC with the name of another one is configured too. A configuration that
 /// matches in another way is assumed to match.

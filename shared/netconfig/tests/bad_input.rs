@@ -328,7 +328,7 @@ fn impossible_values_are_reported() {
         (
             static_v1("dns_nameservers: 1.1.1.1 dns"),
             "config[0].subnets[0].dns_nameservers",
-            "expected IP addresses; ignored",
+            "expected IP addresses; using the others",
         ),
         (static_v1("dns_nameservers: ['1.1.1.1%eth0', '[fd00::1]:53#a', '9.9.9.9:53']"), "", ""),
         (
@@ -337,7 +337,11 @@ fn impossible_values_are_reported() {
             "expected an IPv4 address, as `address` is",
         ),
         (static_v1("mtu: 67"), "config[0].subnets[0].mtu", "expected an MTU from 68 to 65536; ignored"),
-        (two("{type: nameserver, address: dns}"), "config[1].address", "expected IP addresses; ignored"),
+        (
+            two("{type: nameserver, address: dns}"),
+            "config[1].address",
+            "expected IP addresses; using the others",
+        ),
         (
             two("{type: vlan, name: v, vlan_link: e, vlan_id: '5000'}"),
             "config[1].vlan_id",

@@ -223,7 +223,7 @@ config:
         (V2, "eni", "debian", &["!9:32 eth0.dhcp4-overrides.use-dns"]),
         (V1, "netplan", "debian", &[MTU, CONTROL, SCOPE, OTHERS]),
         (V1, "networkd", "debian", &[CONTROL, SCOPE, OTHERS]),
-        (V1, "network-manager", "debian", &[KEEP, MTU, CONTROL, SCOPE, FD, OTHERS]),
+        (V1, "network-manager", "debian", &[KEEP, MTU, CONTROL, SCOPE, OTHERS]),
         (V1, "sysconfig", "rhel", &[KEEP, MTU, CONTROL, SCOPE, FD, OTHERS]),
         (V1, "sysconfig", "sles", &[KEEP, MTU, CONTROL, OTHERS]),
         (V1, "eni", "debian", &[MTU]),
@@ -285,6 +285,15 @@ fn invalid_parts_are_not_passed_through() {
             "ethernets: {e: {dhcp4: true, wakeonlan: often, activation-mode: later, routing-policy: [{from: x}, {to: 10.0.0.1, table: 7}]}}",
             "ethernets: {e: {dhcp4: true, routing-policy: [{to: 10.0.0.1, table: 7}]}}",
         ),
+        // Two families with different settings, which netplan rejects for networkd.
+        (
+            "ethernets: {e: {dhcp4: true, dhcp6: true, dhcp4-overrides: {use-dns: false}, dhcp6-overrides: {route-metric: 5}}}",
+            "ethernets: {e: {dhcp4: true, dhcp6: true, dhcp4-overrides: {use-dns: false, route-metric: 5}, dhcp6-overrides: {use-dns: false, route-metric: 5}}}",
+        ),
+        (
+            "ethernets: {e: {dhcp4: true, nameservers: {addresses: 'bad 8.8.8.8'}}}",
+            "ethernets: {e: {dhcp4: true, nameservers: {addresses: [8.8.8.8]}}}",
+        ),
     ] {
         let network = |sections: &str| format!("network: {{{sections}, version: 2}}");
         let converted =
@@ -295,11 +304,109 @@ fn invalid_parts_are_not_passed_through() {
     }
 }
 
+/// netplan rejects a file with one value of another type, so values that have a meaning are written as netplan writes them.
+#[test]
+fn values_are_written_in_the_types_of_netplan() {
+    for (given, expected) in [
+        (
+            "dhcp4: '1', accept-ra: 1, optional: 'Yes ', dhcp6: null, gateway4: '', mtu: 1400",
+            "dhcp4: true, accept-ra: true, optional: 'Yes', mtu: 1400",
+        ),
+        (
+            "addresses: [10.0.0.5, fd00::5, 10.0.0.6/255.0.0.0], routes: null",
+            "addresses: [10.0.0.5/24, 'fd00::5/64', 10.0.0.6/8]",
+        ),
+        (
+            "dhcp4: true, routes: [{to: 10.1.0.0/16, via: 0.0.0.0}, {to: default, scope: link, table: local}]",
+            "dhcp4: true, routes: [{to: 10.1.0.0/16, scope: link}, {to: 0.0.0.0/0, scope: link, table: '255'}]",
+        ),
+        (
+            "dhcp4: true, routing-policy: [{table: main, mark: '0x10'}]",
+            "dhcp4: true, routing-policy: [{table: '254', mark: 16, from: 0.0.0.0/0}]",
+        ),
+        ("dhcp4: true, set-name: e", "dhcp4: true"),
+        ("dhcp4: true, set-name: lan", "dhcp4: true, match: {name: e}, set-name: lan"),
+        // NetworkManager's own settings are not changed.
+        (
+            "dhcp4: true, networkmanager: {passthrough: {ipv4.addresses: 1.1.1.1 2.2.2.2, search: a b, x: null}}",
+            "dhcp4: true, networkmanager: {passthrough: {ipv4.addresses: 1.1.1.1 2.2.2.2, search: a b, x: null}}",
+        ),
+    ] {
+        let network = |device: &str, version: &str| {
+            format!("network: {{ethernets: {{e: {{{device}}}}}, version: {version}}}")
+        };
+        let converted =
+            convert("yaml", "x", &network(given, "'+2'"), ("netplan", "ubuntu"), &Facts::default()).unwrap();
+        let parsed = |text: &str| config::yaml::parse("y", text).unwrap().root.to_json();
+        assert_eq!(parsed(&converted.files[0].content), parsed(&network(expected, "2")), "{given}");
+    }
+}
+
+/// netplan compares permanent addresses only, which a NIC of a container and one with a random address do not have.
+#[test]
+fn netplan_matches_a_temporary_mac_by_name() {
+    let nic = netconfig::parse::NicFacts {
+        name: "eth1".into(),
+        mac: "52:54:00:00:00:01".into(),
+        temporary_mac: true,
+        ..Default::default()
+    };
+    let facts = Facts { nics: vec![nic], ..Facts::default() };
+    for (input, expected) in [
+        (
+            "{version: 2, ethernets: {eth1: {match: {macaddress: '52:54:00:00:00:01'}, set-name: eth1, dhcp4: true}}}",
+            "eth1: {dhcp4: true}",
+        ),
+        (
+            "{version: 2, ethernets: {a: {match: {macaddress: '52-54-00-00-00-01'}, dhcp4: true}}}",
+            "a: {match: {name: eth1}, dhcp4: true}",
+        ),
+        (
+            "{version: 1, config: [{type: physical, name: eth1, mac_address: '52:54:00:00:00:01', subnets: [{type: dhcp}]}]}",
+            "eth1: {dhcp4: true}",
+        ),
+    ] {
+        let converted = convert("yaml", "x", input, ("netplan", "ubuntu"), &facts).unwrap();
+        let parsed = |text: &str| config::yaml::parse("y", text).unwrap().root.to_json();
+        let expected = format!("network: {{version: 2, ethernets: {{{expected}}}}}");
+        assert_eq!(parsed(&converted.files[0].content), parsed(&expected), "{input}");
+    }
+}
+
 fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) {
     let converted = convert("yaml", "x", input, (renderer, distro), &Facts::default()).unwrap();
     let files: Vec<String> =
         converted.files.iter().map(|file| format!("{}\n{}", file.path, file.content)).collect();
     (files.join("\n"), converted.findings.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn networkd_writes_gateway_metrics_and_bridges_without_ports() {
+    let input = "version: 1\nconfig:\n- {type: physical, name: e, subnets: [{type: static, address: 10.0.0.5/24, gateway: 10.0.0.1, metric: 7}]}\n\
+                 - {type: bridge, name: b, bridge_interfaces: [], subnets: [{type: static, address: 10.1.0.5/24}]}\n";
+    let (files, _) = rendered(input, "networkd", "debian");
+    assert!(files.contains("Gateway=10.0.0.1\nMetric=7\n"), "{files}");
+    assert_eq!(files.matches("ConfigureWithoutCarrier=yes").count(), 1, "{files}");
+}
+
+/// NetworkManager rejects a profile with a time out of its range.
+#[test]
+fn network_manager_writes_the_times_of_bridges() {
+    let input = "version: 2\nbridges: {b: {dhcp4: true, interfaces: [], parameters: {forward-delay: 4, max-age: '20', hello-time: 90, ageing-time: 2s}}}\n";
+    let (files, _) = rendered(input, "network-manager", "debian");
+    assert!(files.contains("[bridge]\nforward-delay=4\nmax-age=20\n\n"), "{files}");
+}
+
+#[test]
+fn quoted_booleans_are_booleans() {
+    for (value, dhcp) in [("'no'", "no"), ("'0'", "no"), ("off", "no"), ("'yes'", "ipv4"), ("1", "ipv4")] {
+        let (files, _) = rendered(
+            &format!("version: 2\nethernets: {{e: {{addresses: [10.0.0.5/24], dhcp4: {value}}}}}\n"),
+            "networkd",
+            "debian",
+        );
+        assert!(files.contains(&format!("DHCP={dhcp}\n")), "{value}: {files}");
+    }
 }
 
 /// A route by 0.0.0.0 is on the link, as route(8) prints it and OpenStack and others write it; no service takes that gateway.

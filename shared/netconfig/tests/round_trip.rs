@@ -203,7 +203,7 @@ fn version_2(random: &mut Random) -> String {
             );
         }
         if random.one_in_three() {
-            text += "    dhcp6: yes\n    dhcp6-overrides: {route-metric: 7, use-dns: no}\n    wakeonlan: true\n    optional: on\n";
+            text += "    dhcp4-overrides: {route-metric: 7, use-dns: no}\n    dhcp6: yes\n    dhcp6-overrides: {route-metric: 7, use-dns: no}\n    wakeonlan: true\n    optional: on\n";
         }
         device(random, &mut text);
     }

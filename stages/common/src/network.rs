@@ -184,8 +184,14 @@ pub(crate) fn replaced_nics(boot: &Boot, instance: Option<&Instance>) -> Option<
     let written = sys.read_text(layout.network_config()).ok()?;
     let written = config::json::parse(&written).ok()?;
     let replaced = find_replaced(sys, &written, boot.network_list("renderers").as_deref());
-    let has_fallback = || !Manifest::read(sys, &layout.data(MANIFEST)).missing_nics.is_empty();
-    let replaced = replaced.or_else(|| has_fallback().then(Replaced::default))?;
+    let handled = Manifest::read(sys, &layout.data(MANIFEST)).missing_nics;
+    // Once is enough while nothing changes. What the local stage of this boot wrote is for the search of the network stage.
+    let is_applied = sys.exists(layout.run(source::APPLIED_MARKER));
+    let is_new = |nics: &Replaced| is_applied || nics.all() != handled;
+    let replaced = match replaced {
+        Some(nics) => is_new(&nics).then_some(nics),
+        None => (!handled.is_empty()).then(Replaced::default),
+    }?;
     (decide(&network_inputs(boot, instance)).outcome != Outcome::Disabled).then_some(replaced)
 }
 
@@ -200,7 +206,7 @@ fn fit_to_nics(boot: &Boot, decision: &mut Decision, replaced: &Replaced) -> Vec
         && let Some(dhcp) = nics::dhcp_config(&nics::candidates(&nics::read(sys)))
     {
         *decision = decision.clone().with_fallback(&dhcp, "using DHCP on the NICs of the machine");
-        missing_nics = still.missing;
+        missing_nics = still.all();
     }
     if replaced.missing.is_empty() {
         info!(sys, "NICs of the instance's network configuration are back");

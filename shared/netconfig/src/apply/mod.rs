@@ -68,7 +68,11 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             let nics = settle_udev(sys, &wanted, nics::read(sys));
             let missing = rename::missing(&wanted, &nics);
             let errors: Vec<String> = missing.into_iter().map(rename::not_present_message).collect();
-            if !errors.is_empty() {
+            let is_known = || {
+                let path = format!("{}/{MANIFEST}", request.data_dir);
+                !Manifest::read(sys, &path).missing_nics.is_empty()
+            };
+            if !errors.is_empty() && !is_known() {
                 let errors = lines::python_list(errors.iter().map(String::as_str));
                 warning!(
                     sys,
@@ -163,7 +167,9 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     applied.files = written?;
     let written: BTreeSet<&String> = sort::collect(applied.files.iter().map(|(path, _)| path));
     for file in files.iter().filter(|file| written.contains(&file.path)) {
-        manifest.finish_write(&file.path, file.content.as_bytes());
+        // netplan's is without what netplan rejects.
+        let content = sys.read(&file.path).unwrap_or_else(|_| file.content.clone().into_bytes());
+        manifest.finish_write(&file.path, &content);
     }
     if request.is_new_instance {
         for path in manifest.take_stale(sys, &all) {

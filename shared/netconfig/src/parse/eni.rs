@@ -124,6 +124,7 @@ struct Device {
     is_bridge: bool,
     is_bond: bool,
     subnets: Vec<Node>,
+    rules: Vec<Node>,
     at: Position,
 }
 
@@ -209,6 +210,7 @@ impl Device {
         };
         self.entry.insert("type", kind);
         self.entry.insert("subnets", self.subnets);
+        self.entry.insert_unless_empty("routing-policy", self.rules);
         Node { at: self.at, ..self.entry.into() }
     }
 
@@ -320,6 +322,9 @@ impl Device {
                             routes.push(Node { at: first.at.clone(), ..route.into() })
                         }
                         Some(Effect::Address(address)) if option.ends_with("up") => more.push(address),
+                        Some(Effect::Rule(rule)) if option.ends_with("up") => {
+                            self.rules.push(Node { at: first.at.clone(), ..rule.into() })
+                        }
                         Some(_) => {}
                         None => findings.unknown(&first.at, option, UNSUPPORTED),
                     }

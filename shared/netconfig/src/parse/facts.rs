@@ -39,6 +39,8 @@ pub struct NicFacts {
     pub driver: Option<String>,
     /// Whether it is the master of a failover pair, whose parts share its MAC address.
     pub is_failover_master: bool,
+    /// Whether the MAC address is not the permanent one of the device.
+    pub temporary_mac: bool,
 }
 
 impl Facts {
@@ -54,8 +56,9 @@ impl Facts {
 
     /// Returns the name of the NIC with this MAC address; of an InfiniBand NIC the short form counts too.
     pub fn name_of(&self, mac: &str) -> Option<&str> {
+        let mac = mac.replace('-', ":");
         let same =
-            |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
+            |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(&mac) || nic.short_mac().as_ref() == Some(&mac);
         self.nics.iter().find(same).map(|nic| nic.name.as_str())
     }
 

@@ -148,7 +148,11 @@ impl Builder {
             }
         }
         if node.as_str().is_some() && !servers.iter().all(is_valid) {
-            self.ignore(node, &join_key(path, key), "expected IP addresses");
+            self.report_invalid(
+                &node.at,
+                &join_key(path, key),
+                "expected IP addresses; using the others".into(),
+            );
         }
         servers.into_iter().filter(is_valid).collect()
     }
@@ -298,14 +302,14 @@ impl Builder {
         problem.is_none()
     }
 
-    /// Returns whether DHCP is enabled. As in upstream, `'no'` in quotes enables it, too.
+    /// Returns whether DHCP is enabled.
     pub fn is_enabled(&mut self, device: &Node, path: &str, key: &str) -> bool {
         let Some(node) = device.get(key).filter(|node| !node.is_null()) else { return false };
         let is_flag = self.has_type(node, &join_key(path, key), ValueType::Flag);
         if !is_flag {
             self.lose();
         }
-        is_flag && !node.is_falsy()
+        is_flag && is_on(node)
     }
 
     /// Returns the overrides of DHCP that have their type; the others are reported and ignored.

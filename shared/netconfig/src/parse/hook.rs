@@ -1,4 +1,4 @@
-//! The commands of ifupdown's hooks that add a route or an address with `ip` or `route`, as version 1 has them. Pure.
+//! The commands of ifupdown's hooks that add a route, an address or a policy rule with `ip` or `route`, as version 1 has them. Pure.
 
 use std::net::IpAddr;
 
@@ -11,6 +11,8 @@ pub enum Effect {
     Route(Map),
     /// An address with its prefix.
     Address(String),
+    /// A policy rule of version 2.
+    Rule(Map),
     /// One that the network service has by itself, such as a link that is up.
     None,
 }
@@ -41,6 +43,10 @@ pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
             }
             route(&rest, interface, is_v6, program == "route").map(Effect::Route)
         }
+        () if program == "ip" && is_object("rule") => {
+            let rule = || rule(&rest, is_v6).map(Effect::Rule);
+            if is_addition { rule() } else { action.starts_with("del").then_some(Effect::None) }
+        }
         () if program == "ip" && is_object("address") => {
             let (address, rest) = rest.split_first()?;
             let device = rest.iter().skip_while(|word| **word != "dev").nth(1)?;
@@ -59,6 +65,27 @@ pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
 /// Returns whether a word names the interface, or stands for it.
 fn is_own(word: &str, interface: &str) -> bool {
     word == interface || ["$IFACE", "${IFACE}"].contains(&word)
+}
+
+/// Returns a policy rule of version 2 by the arguments of ip-rule(8).
+fn rule(words: &[&str], is_v6: bool) -> Option<Map> {
+    let mut rule = Map::new();
+    for pair in words.chunks(2) {
+        let [key, value] = *pair else { return None };
+        let key = match key {
+            "from" | "to" => key,
+            "table" | "lookup" => "table",
+            "priority" | "pref" | "prio" | "preference" => "priority",
+            "fwmark" => "mark",
+            _ => return None,
+        };
+        let number = value.parse::<i64>().ok().map(Node::from);
+        rule.insert_some(key, (value != "all").then(|| number.unwrap_or_else(|| value.into())));
+    }
+    if is_v6 && rule.get("from").is_none() && rule.get("to").is_none() {
+        rule.insert("from", "::/0");
+    }
+    Some(rule)
 }
 
 /// Returns a route of version 1 by the arguments of ip-route(8) or route(8).
@@ -122,6 +149,11 @@ mod tests {
     fn routes_and_addresses_of_commands_are_known() {
         for (command, expected) in [
             ("ip route add 10.9.0.0/16 via 10.0.0.1", "10.9.0.0/16 gateway=10.0.0.1"),
+            ("ip rule add from 10.0.0.5 lookup 7 prio 9", "rule from=10.0.0.5 priority=9 table=7"),
+            ("ip -6 rule add to all fwmark 0x1 table x", "rule from=::/0 mark=0x1 table=x"),
+            ("ip rule del from 10.0.0.5 table 7", "-"),
+            ("ip rule add from 10.0.0.5 iif eth0 table 7", ""),
+            ("ip rule add from", ""),
             (
                 "/sbin/ip -4 r a 10.9.0.0/16 via 10.0.0.1 dev $IFACE metric 5 table 7 || true",
                 "10.9.0.0/16 gateway=10.0.0.1 metric=5 table=7",
@@ -150,7 +182,6 @@ mod tests {
             ("ip route add 10.9.0.0/16 via 10.0.0.1 dev eth1", ""),
             ("ip route add 10.9.0.0/16 via $GATEWAY", ""),
             ("ip route add 10.9.0.0/16 via 10.0.0.1 && reboot", ""),
-            ("ip rule add from 10.0.0.5 table 7", ""),
             ("ip link set eth0 promisc on", ""),
             ("echo 1", ""),
             ("ip", ""),
@@ -160,7 +191,7 @@ mod tests {
                 None => String::new(),
                 Some(Effect::None) => "-".into(),
                 Some(Effect::Address(address)) => format!("address {address}"),
-                Some(Effect::Route(route)) => {
+                Some(Effect::Route(route) | Effect::Rule(route)) => {
                     let pair = |(key, value): (&Node, &Node)| {
                         let text = value.to_json().to_string().replace('"', "");
                         format!(" {}={text}", key.as_str().unwrap())
@@ -168,7 +199,8 @@ mod tests {
                     let pairs = route.iter().filter(|(key, _)| key.as_str() != Some("destination")).map(pair);
                     let mut pairs: Vec<String> = pairs.collect();
                     pairs.sort();
-                    format!("{}{}", route.get("destination").and_then(Node::as_str).unwrap(), pairs.concat())
+                    let to = route.get("destination").and_then(Node::as_str).unwrap_or("rule");
+                    format!("{to}{}", pairs.concat())
                 }
             };
             assert_eq!(found, expected, "{command}");

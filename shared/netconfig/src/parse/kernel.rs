@@ -1,6 +1,6 @@
 //! The network that a kernel command line describes (in the kernel's own form, klibc's and dracut's), converted to
-//! version 1: `ip=`, `ip6=`, `BOOTIF=`, `bootdev=`, `nameserver=`, `ifname=`, `vlan=`, `bond=`, `bridge=`, `team=` and
-//! `rd.route=`. Files of an initramfs have precedence; this is for machines without them. A device is configured only
+//! version 1: `ip=`, `ip6=`, `BOOTIF=`, `bootdev=`, `nameserver=`, `ifname=`, `vlan=`, `bond=`, `bridge=`, `team=`,
+//! `rd.route=` and `rd.peerdns=0`. `rd.neednet=` and `rd.net.timeout.*=` concern the initramfs only. Files of an initramfs have precedence; this is for machines without them. A device is configured only
 //! if it exists or is built here; what names no device is left to the fallback configuration, which also configures IPv6.
 
 use std::collections::HashSet;
@@ -28,6 +28,9 @@ const TEAM_RUNNERS: [(&str, &str); 6] = [
     ("random", "balance-rr"),
     ("roundrobin", "balance-rr"),
 ];
+
+/// The metric of default routes by other devices than that of `bootdev=`.
+const OTHER_METRIC: i64 = 2048;
 
 /// Converts the kernel command line (a scalar) to version 1, without entries if it describes no device.
 ///
@@ -66,7 +69,12 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     network.add_missing_subnets();
     routes.into_iter().for_each(|value| network.add_route(value));
     network.add_servers(&servers);
-    Ok(version_1(network.devices.iter().map(|device| device.entry(facts, &network.at)).collect()))
+    if values("bootdev").last().is_some() {
+        network.prefer_boot_nic();
+    }
+    let uses_servers = !values("rd.peerdns").contains(&"0");
+    let entry = |device: &Device| device.entry(facts, &network.at, uses_servers);
+    Ok(version_1(network.devices.iter().map(entry).collect()))
 }
 
 /// Returns the words of a command line; after an unbalanced quote, those between whitespace.
@@ -126,6 +134,7 @@ struct Subnet {
     gateway: Option<String>,
     servers: Vec<String>,
     routes: Vec<Node>,
+    metric: Option<i64>,
 }
 
 impl Device {
@@ -135,7 +144,7 @@ impl Device {
     }
 
     /// Returns the entry of version 1.
-    fn entry(&self, facts: &Facts, at: &Position) -> Node {
+    fn entry(&self, facts: &Facts, at: &Position, uses_servers: bool) -> Node {
         let mut entry = Map::from([("name", self.name.as_str().into())]);
         let kind = match &self.kind {
             Kind::Physical => {
@@ -165,6 +174,10 @@ impl Device {
         }
         entry.insert("type", kind);
         entry.insert_some("mtu", self.mtu);
+        let is_leased = self.subnets.iter().any(|subnet| subnet.method.starts_with("dhcp"));
+        for key in ["dhcp4-overrides", "dhcp6-overrides"].into_iter().filter(|_| is_leased && !uses_servers) {
+            entry.insert(key, Node::from([("use-dns", Node::from(false))]));
+        }
         entry.insert("subnets", self.subnets.iter().map(|subnet| subnet.node(at)).collect::<Vec<_>>());
         Node { at: at.clone(), ..entry.into() }
     }
@@ -179,6 +192,7 @@ impl Subnet {
         }
         subnet.insert_unless_empty("dns_nameservers", strings(&self.servers));
         subnet.insert_unless_empty("routes", self.routes.clone());
+        subnet.insert_some("metric", self.metric);
         Node { at: at.clone(), ..subnet.into() }
     }
 
@@ -411,6 +425,12 @@ impl Network<'_> {
             Some(subnet) => subnet.routes.push(route.into()),
             None => self.report("rd.route", "no device with an address for it; ignored"),
         }
+    }
+
+    /// Gives the default routes of the other devices a higher metric than that of `bootdev=` has in any network service.
+    fn prefer_boot_nic(&mut self) {
+        let others = self.devices.iter_mut().filter(|device| Some(&device.name) != self.boot_nic.as_ref());
+        others.flat_map(|device| &mut device.subnets).for_each(|subnet| subnet.metric = Some(OTHER_METRIC));
     }
 
     /// Adds the servers of `nameserver=` to the first subnet of each device.
@@ -682,6 +702,14 @@ mod tests {
             (
                 "ip=10.0.0.5:::24::ens3:none rd.route=10.9.0.0/16:10.0.0.1 rd.route=[fd01::/64]::ens3",
                 ens3(&fixed("netmask:24,routes:[{destination:10.9.0.0/16,gateway:10.0.0.1},{destination:fd01::/64}],")),
+            ),
+            (
+                "ip=ens3:dhcp rd.peerdns=0 nameserver=10.0.0.3",
+                "{dhcp4-overrides:{use-dns:false},dhcp6-overrides:{use-dns:false},mac:1,name:ens3,subnets:[{dns_nameservers:[10.0.0.3],type:dhcp}],type:physical}".into(),
+            ),
+            (
+                "ip=ens3:dhcp ip=ens4:dhcp bootdev=ens4",
+                format!("{},{}", ens3("{metric:2048,type:dhcp}"), ens3(dhcp).replace("mac:1,name:ens3", "mac:2,name:ens4")),
             ),
             ("ifname=lan0:52:54:00:00:00:01 ip=lan0:dhcp", ens3(dhcp).replace("ens3", "lan0")),
             ("ifname=lan0:52:54:00:00:00:01 ip=dhcp", ens3(dhcp).replace("ens3", "lan0")),

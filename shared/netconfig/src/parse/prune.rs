@@ -1,14 +1,18 @@
-//! Removes invalid parts from a configuration that a renderer passes through, and adds the devices that others refer to:
-//! netplan would reject the whole file.
+//! Makes a configuration of version 2 one that netplan accepts, because it rejects a file with a single invalid value: removes the
+//! values that the parser ignores, writes the others in netplan's types, and adds the devices that others refer to.
 
 use std::collections::HashSet;
 
-use config::{Map, Node, Value, join_key};
+use config::{Findings, Map, Node, Value, join_key};
 
 use super::builder::Parsed;
-use crate::address::{is_ipv6, is_link_local};
+use super::options::{OVERRIDES, SETTINGS};
+use super::sanitize::Level;
+use super::value_type::ValueType;
+use crate::address::{is_ipv6, is_link_local, is_name_server, is_unspecified, parse_network};
 use crate::model::Link;
-use crate::render::bond_mode;
+use crate::render::netplan::{ONE_DHCP, boolean, port_values, unify_overrides};
+use crate::render::{bond_mode, table_number};
 
 /// The sections whose devices may have gateways.
 const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
@@ -17,26 +21,62 @@ const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
 const OFF_KEY: &str = "activation-mode";
 
 /// The lists for which a string is accepted.
-const LIST_KEYS: [&str; 3] = ["addresses", "search", "interfaces"];
+const LIST_KEYS: [&str; 4] = ["addresses", "search", "interfaces", "arp-ip-targets"];
+
+/// The booleans, beside those of [`SETTINGS`] and [`OVERRIDES`].
+const FLAGS: [&str; 10] = [
+    "dhcp4",
+    "dhcp6",
+    "accept-ra",
+    "optional",
+    "critical",
+    "wakeonlan",
+    "on-link",
+    "stp",
+    "all-slaves-active",
+    "all-members-active",
+];
 
 /// Returns the configuration without the values that the parser ignores, and with NICs for undefined members. A route, a rule
 /// or a VLAN is removed as a whole, because it would be another one.
-pub fn prune(config: &Node, parsed: &Parsed) -> Node {
+pub fn prune(config: &Node, parsed: &Parsed, findings: &mut Findings) -> Node {
     let links = &parsed.model.links;
     let removed: HashSet<&str> = parsed.discarded.iter().map(|key| whole(key)).collect();
-    let mut config = without(config, "network", &removed);
+    let mut config = without(config, "network", Level::Sections, &removed);
     if let (Some(map), false) = (config.as_map_mut(), parsed.undefined.is_empty()) {
         let mut ethernets = map.get("ethernets").and_then(Node::as_map).cloned().unwrap_or_default();
         parsed.undefined.iter().for_each(|name| drop(ethernets.insert(name.as_str(), Map::new())));
         map.insert("ethernets", ethernets);
     }
+    let by_manager = |node: &Node| Some(node.get("renderer")?.as_str() == Some("NetworkManager"));
+    let is_managed = by_manager(&config).unwrap_or(false);
     for (link, section) in links.iter().flat_map(|link| SECTIONS.map(|section| (link, section))) {
         let devices = config.as_map_mut().and_then(|map| map.get_mut(section)?.as_map_mut());
-        if let Some(device) = devices.and_then(|devices| devices.get_mut(&link.id)?.as_map_mut()) {
-            off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
+        let Some(node) = devices.and_then(|devices| devices.get_mut(&link.id)) else { continue };
+        let (at, is_managed) = (node.at.clone(), by_manager(node).unwrap_or(is_managed));
+        let Some(device) = node.as_map_mut() else { continue };
+        off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
+        if device.get("match").is_none() || link.has_temporary_mac {
+            match_by_name(device, link);
+        }
+        if !is_managed && unify_overrides(device) {
+            findings.invalid(&at, join_key(&join_key("network", section), &link.id), ONE_DHCP);
         }
     }
     config
+}
+
+/// Matches a NIC by its name: netplan renames only what it matches, and compares permanent MAC addresses only.
+fn match_by_name(device: &mut Map, link: &Link) {
+    let name = if link.has_temporary_mac { &link.name } else { &link.id };
+    let is_renamed = device.remove("set-name").is_some() && *name != link.name;
+    device.remove("match");
+    if is_renamed || *name != link.id {
+        device.insert("match", Node::from([("name", Node::from(name.as_str()))]));
+    }
+    if is_renamed {
+        device.insert("set-name", link.name.as_str());
+    }
 }
 
 /// Returns the default gateways that are in no subnet of the link, for which netplan has no flag.
@@ -55,7 +95,7 @@ fn set_on_link(device: &mut Map, gateway: &str) {
 }
 
 /// Returns the key of what is removed with a value.
-fn whole(key: &str) -> &str {
+pub fn whole(key: &str) -> &str {
     let lists = [".routes[", ".routing-policy["];
     let item = lists.iter().find_map(|list| key.find(list).map(|start| start + list.len()));
     if let Some(end) = item.and_then(|start| key[start..].find(']').map(|end| start + end + 1)) {
@@ -66,26 +106,86 @@ fn whole(key: &str) -> &str {
     device.filter(|_| is_vlan).unwrap_or(key)
 }
 
-fn without(node: &Node, path: &str, removed: &HashSet<&str>) -> Node {
+/// Returns a value in netplan's type; `None` for one that is not set.
+fn in_type(name: &str, path: &str, value: &Node) -> Option<Node> {
+    let known = SETTINGS.iter().map(|known| (known.netplan, known.value_type));
+    let mut known = known.chain(OVERRIDES.iter().map(|known| (known.netplan, known.value_type)));
+    let is_flag = FLAGS.contains(&name) || known.any(|known| known == (name, ValueType::Flag));
+    let is_list = LIST_KEYS.contains(&name) || ["routes", "routing-policy", "link-local"].contains(&name);
+    let list = |text: &str, is_kept: &dyn Fn(&str) -> bool| {
+        let words = text.split([' ', '\t', '\n', ',']).filter(|word| !word.is_empty() && is_kept(word));
+        Value::Seq(words.map(Node::from).collect())
+    };
+    let is_servers = path.ends_with(".nameservers.addresses");
+    let written = match (&value.value, value.as_str()) {
+        (Value::Null, _) | (_, Some("")) => return None,
+        (Value::Seq(_), _) => value.value.clone(),
+        (_, Some(text)) if LIST_KEYS.contains(&name) => {
+            list(text, &|word| !is_servers || is_name_server(word))
+        }
+        _ if is_list && value.is_falsy() => return None,
+        (Value::Bool(false), _) if name == OFF_KEY => Value::Str("off".into()),
+        (_, Some(text)) if is_flag => boolean(&Node::from(text.trim())).value,
+        (Value::Int(_), _) if is_flag => boolean(value).value,
+        (_, Some(_)) if ["path-cost", "port-priority"].contains(&name) => port_values(value).value,
+        (_, Some(_)) if name == "table" => {
+            table_number(value).map_or_else(|| value.value.clone(), Value::Str)
+        }
+        (_, Some(text)) if name == "mark" => {
+            let number = text.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            number.map_or_else(|| value.value.clone(), |number| Value::Int(number.into()))
+        }
+        _ if path.ends_with(".parameters.mode") => Value::Str(bond_mode(value)),
+        _ if path == "network.version" && value.scalar_text().as_deref() != Some("2") => Value::Int(2),
+        _ => value.value.clone(),
+    };
+    Some(Node { value: written, at: value.at.clone() })
+}
+
+/// Completes an item of a list: an address without a prefix, a route without a gateway, a rule for all packets.
+fn complete(list: &str, item: &mut Node) {
+    let is_address = list.ends_with(".addresses") && !list.ends_with(".nameservers.addresses");
+    let text = item.as_str().filter(|_| is_address);
+    if let Some(Ok(network)) = text.map(|text| parse_network(text, None, None)) {
+        item.value = Value::Str(format!("{}/{}", network.address, network.prefix));
+    }
+    let Some(map) = item.as_map_mut() else { return };
+    if list.ends_with(".routes") {
+        if map.get("via").and_then(Node::as_str).is_some_and(is_unspecified) {
+            map.remove("via");
+            map.insert("scope", "link");
+        }
+        if map.get("via").is_none() && map.get("to").and_then(Node::as_str) == Some("default") {
+            let is_v6 = map.get("from").and_then(Node::as_str).is_some_and(is_ipv6);
+            map.insert("to", if is_v6 { "::/0" } else { "0.0.0.0/0" });
+        }
+    } else if list.ends_with(".routing-policy") && map.get("from").is_none() && map.get("to").is_none() {
+        map.insert("from", "0.0.0.0/0");
+    }
+}
+
+/// Returns a configuration without the values of these paths, and the others in netplan's types.
+pub fn without(node: &Node, path: &str, level: Level<'_>, removed: &HashSet<&str>) -> Node {
     let value = match &node.value {
         Value::Map(map) => {
             let mut kept = Map::new();
             for (key, value) in map.iter() {
-                let path = join_key(path, &key.scalar_text().unwrap_or_default());
-                let name = key.as_str().unwrap_or_default();
+                let name = key.scalar_text().unwrap_or_default();
+                let path = join_key(path, &name);
                 let is_off = name == OFF_KEY && value.as_bool() == Some(false);
                 if removed.contains(path.as_str()) && !is_off {
                     continue;
                 }
-                let text = value.as_str().filter(|_| LIST_KEYS.contains(&name));
-                let written = match text {
-                    Some(text) => Value::Seq(text.split_whitespace().map(Node::from).collect()),
-                    None if is_off => Value::Str("off".into()),
-                    None if path.ends_with(".parameters.mode") => Value::Str(bond_mode(value)),
-                    None => value.value.clone(),
-                };
-                let written = Node { value: written, at: value.at.clone() };
-                kept.insert(key.clone(), without(&written, &path, removed));
+                if level.is_netplan_only(&name) {
+                    kept.insert(key.clone(), value.clone());
+                } else if matches!(level, Level::Devices(_)) && value.is_null() {
+                    kept.insert(key.clone(), Map::new());
+                } else if let Some(written) = in_type(&name, &path, value) {
+                    let name = if name == "arp-ip-target" { "arp-ip-targets".into() } else { key.clone() };
+                    let written =
+                        without(&written, &path, level.nested(key.as_str().unwrap_or_default()), removed);
+                    kept.insert(name, written);
+                }
             }
             // Without its criterion it would match every NIC.
             let is_emptied = |node: &Node| node.as_map().is_some_and(Map::is_empty);
@@ -97,8 +197,13 @@ fn without(node: &Node, path: &str, removed: &HashSet<&str>) -> Node {
         }
         Value::Seq(items) => {
             let items = items.iter().enumerate().map(|(i, item)| (format!("{path}[{i}]"), item));
-            let kept = items.filter(|(path, _)| !removed.contains(path.as_str()));
-            Value::Seq(kept.map(|(path, item)| without(item, &path, removed)).collect())
+            let kept = items.filter(|(path, item)| !removed.contains(path.as_str()) && !item.is_null());
+            let kept = kept.map(|(item_path, item)| {
+                let mut item = without(item, &item_path, Level::Inner, removed);
+                complete(path, &mut item);
+                item
+            });
+            Value::Seq(kept.collect())
         }
         other => other.clone(),
     };

@@ -59,7 +59,7 @@ const ESSENTIAL_KEYS: [(&[&str], &[&str]); 2] = [
 
 /// The level of a map in a configuration, as far as it determines the readers of its keys.
 #[derive(Debug, Clone, Copy)]
-enum Level<'a> {
+pub enum Level<'a> {
     /// Version 2 itself: its keys are sections.
     Sections,
     /// A section of version 2, by its name: its keys are devices.
@@ -86,7 +86,8 @@ impl Sanitized<'_> {
 }
 
 impl<'a> Level<'a> {
-    fn nested(self, name: &'a str) -> Level<'a> {
+    /// Returns the level of the values of a key.
+    pub fn nested(self, name: &'a str) -> Level<'a> {
         match self {
             Level::Sections => Level::Devices(name),
             Level::Devices(section) => Level::Device(section),
@@ -96,7 +97,7 @@ impl<'a> Level<'a> {
 
     /// Returns whether only netplan reads this key: passwords and names of wireless networks, for example. No renderer
     /// of this crate writes it, so it may contain any character.
-    fn is_netplan_only(self, name: &str) -> bool {
+    pub fn is_netplan_only(self, name: &str) -> bool {
         match self {
             Level::Sections => keys::is_netplan_only_section(name),
             Level::Device(section) => keys::is_netplan_only(section, name),

@@ -3,15 +3,16 @@
 use config::{FindingKind, Map, Node, Value, join_key};
 
 use crate::address;
-use crate::model::{Dns, Link, LinkKind, Method, Subnet};
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
 use super::route::{RouteKeys, family, is_other_family};
 use super::scalar::string_text;
+use super::v2::rules;
 use super::value_type::ValueType;
 use super::{keys, options};
 
-const COMMON_KEYS: [&str; 9] = [
+const COMMON_KEYS: [&str; 12] = [
     "type",
     "name",
     "mac_address",
@@ -21,6 +22,9 @@ const COMMON_KEYS: [&str; 9] = [
     "wakeonlan",
     "optional",
     "keep_configuration",
+    "dhcp4-overrides",
+    "dhcp6-overrides",
+    "routing-policy",
 ];
 
 const ROUTE_KEYS: RouteKeys =
@@ -125,6 +129,9 @@ fn common_fields(
         optional: build.flag(entry, path, "optional"),
         keep_configuration: build.typed(entry, path, "keep_configuration", ValueType::Flag),
         subnets: subnets(build, entry, path),
+        rules: rules(build, entry, path),
+        dhcp4: Dhcp { overrides: build.overrides(entry, path, "dhcp4-overrides"), domain: None },
+        dhcp6: Dhcp { overrides: build.overrides(entry, path, "dhcp6-overrides"), domain: None },
         ..Link::default()
     })
 }

@@ -148,7 +148,7 @@ fn without_nulls(rule: &Node) -> Node {
 }
 
 /// Returns the policy rules. Without one of its values a rule would be for other packets, so that it is ignored as a whole.
-fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
+pub fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
     let mut rules = Vec::new();
     for (i, rule) in build.list(device, path, "routing-policy").iter().enumerate() {
         let key = format!("{path}.routing-policy[{i}]");

@@ -5,7 +5,7 @@ mod eni;
 mod ifcfg;
 mod ifcfg_file;
 mod keyfile_ip;
-mod netplan;
+pub(crate) mod netplan;
 mod netplan_generate;
 mod network_manager;
 mod networkd;
@@ -29,7 +29,7 @@ pub use output::{File, RenderResult, Rendered};
 use positions::Positions;
 pub use renderer::Renderer;
 pub use target::Target;
-pub(crate) use values::bond_mode;
+pub(crate) use values::{bond_mode, table_number};
 
 use crate::model::Link;
 use crate::parse::prune::prune;
@@ -125,11 +125,13 @@ pub fn render_parsed(
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
         let mut sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
         let unknown = parse::unknown_keys(&sanitized.config);
+        let mut changed = Findings::default();
         let pruned = match parsed {
-            Ok(parsed) => prune(&sanitized.config, parsed),
+            Ok(parsed) => prune(&sanitized.config, parsed, &mut changed),
             Err(_) => sanitized.config.clone().into_owned(),
         };
         sanitized.findings.extend(unknown);
+        sanitized.findings.extend(changed);
         sanitized.add_findings(parsed.map(Parsed::invalid_for_netplan).unwrap_or_default());
         return Ok(Rendered { findings: sanitized.findings, ..passthrough(&pruned, target)? });
     }

@@ -8,8 +8,8 @@ use config::{Map, Node, Value};
 use system::{System, debug};
 
 use crate::address::{is_in_subnet, is_ipv6};
-use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Model, Route, Subnet};
+use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, is_on};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::has_program;
@@ -59,6 +59,10 @@ const UNSUPPORTED: Unsupported = Unsupported {
     global_ipv6_dns: false,
 };
 
+/// What becomes of different settings.
+pub const ONE_DHCP: &str =
+    "netplan supports the same settings of DHCPv4 and DHCPv6 only; using those of DHCPv4 for both";
+
 fn available(sys: &System) -> bool {
     has_program(sys, "netplan")
 }
@@ -90,7 +94,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let mut device = Map::new();
         let section = match link.kind {
             LinkKind::Physical => {
-                if let Some(mac) = &link.mac {
+                if let Some(mac) = link.mac.as_ref().filter(|_| !link.has_temporary_mac) {
                     device.insert("match", Node::from([("macaddress", mac_with_colons(mac))]));
                     device.insert("set-name", link.name.as_str());
                 }
@@ -120,7 +124,9 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             LinkKind::Loopback | LinkKind::Infiniband => continue,
         };
         addresses(&mut device, link, &model.dns);
-        unify_dhcp_metrics(&mut device, link, &mut warnings);
+        if unify_overrides(&mut device) {
+            warnings.warn(format!("{}: {ONE_DHCP}", link.name));
+        }
         section.insert(link.name.as_str(), device);
     }
     let mut body = "network:\n    version: 2\n".to_string();
@@ -139,25 +145,23 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     Ok(Rendered { files: file(&body, target)?.files, ..warnings })
 }
 
-/// The DHCP metric of both families: netplan rejects a file with two metrics for networkd.
-fn unify_dhcp_metrics(device: &mut Map, link: &Link, warnings: &mut Rendered) {
-    let metric = |key: &str| device.get(key).and_then(|o| o.get("route-metric")).cloned();
-    if device.get("dhcp4").is_none() || device.get("dhcp6").is_none() {
-        return;
+/// Makes the DHCP settings of both families equal, because netplan rejects different ones for networkd: DHCPv4's apply to both.
+/// Returns whether they differed.
+pub fn unify_overrides(device: &mut Map) -> bool {
+    if !["dhcp4", "dhcp6"].iter().all(|key| device.get(key).is_some_and(is_on)) {
+        return false;
     }
-    let (v4, v6) = (metric("dhcp4-overrides"), metric("dhcp6-overrides"));
-    if v4 == v6 {
-        return;
+    let keys = ["dhcp4-overrides", "dhcp6-overrides"];
+    let [v4, v6] = keys.map(|key| device.get(key).and_then(Node::as_map).cloned().unwrap_or_default());
+    let mut both = v4.clone();
+    if v4.get("route-metric").is_none() {
+        both.insert_some("route-metric", v6.get("route-metric").cloned());
     }
-    if let Some(one) = v4.or(v6) {
-        warnings.warn(format!(
-            "{}: netplan supports one route metric for DHCPv4 and DHCPv6; using one for both",
-            link.name
-        ));
-        for key in ["dhcp4-overrides", "dhcp6-overrides"] {
-            device.insert(key, Node::from([("route-metric", one.clone())]));
-        }
+    let differs = both != v4 || both != v6;
+    if differs {
+        keys.iter().for_each(|key| drop(device.insert(*key, both.clone())));
     }
+    differs
 }
 
 fn text_list(items: &[String]) -> Node {
@@ -165,7 +169,7 @@ fn text_list(items: &[String]) -> Node {
 }
 
 /// netplan rejects a boolean that is written as a number.
-fn boolean(node: &Node) -> Node {
+pub fn boolean(node: &Node) -> Node {
     match node.scalar_text().as_deref().map(str::trim) {
         Some("0") => Node::from(false),
         Some("1") => Node::from(true),
@@ -232,7 +236,7 @@ fn bridge(device: &mut Map, link: &Link) {
 }
 
 /// Returns `["eth0 50"]` as `{eth0: 50}`.
-fn port_values(value: &Node) -> Node {
+pub fn port_values(value: &Node) -> Node {
     let items = match &value.value {
         Value::Seq(items) => items.as_slice(),
         Value::Str(_) => std::slice::from_ref(value),
@@ -253,9 +257,9 @@ fn addresses(device: &mut Map, link: &Link, global: &Dns) {
     let mut mtu4 = None;
     for subnet in &link.subnets {
         match subnet.method {
-            Method::Dhcp | Method::Dhcp4 => dhcp(device, subnet, "dhcp4", "dhcp4-overrides"),
+            Method::Dhcp | Method::Dhcp4 => dhcp(device, subnet, "dhcp4", &link.dhcp4),
             Method::Dhcp6 | Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful => {
-                dhcp(device, subnet, "dhcp6", "dhcp6-overrides");
+                dhcp(device, subnet, "dhcp6", &link.dhcp6);
             }
             Method::Static | Method::Static6 => {
                 let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) else { continue };
@@ -282,6 +286,7 @@ fn addresses(device: &mut Map, link: &Link, global: &Dns) {
             push(device, "routes", route_entry(route, subnet));
         }
     }
+    device.insert_unless_empty("routing-policy", link.rules.clone());
     // The MTU of an IPv4 subnet replaces that of the device.
     device.insert_some("mtu", mtu4.or_else(|| link.mtu.clone()));
     device.insert_some("accept-ra", link.accept_ra);
@@ -298,10 +303,11 @@ fn addresses(device: &mut Map, link: &Link, global: &Dns) {
     }
 }
 
-fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, overrides: &str) {
+fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, settings: &Dhcp) {
     device.insert(key, true);
-    let metric = subnet.metric.clone();
-    device.insert_some(overrides, metric.map(|metric| Node::from([("route-metric", metric)])));
+    let mut overrides = settings.overrides.clone();
+    overrides.insert_some("route-metric", subnet.metric.clone());
+    device.insert_unless_empty(format!("{key}-overrides"), overrides);
 }
 
 fn route_entry(route: &Route, subnet: &Subnet) -> Node {

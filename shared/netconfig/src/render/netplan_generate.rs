@@ -1,7 +1,14 @@
 //! The steps after netplan's file is written: snapd's default is removed, the backends' files are generated, interfaces
 //! are named.
 
-use system::{Command, System, debug};
+use std::collections::HashSet;
+
+use config::yaml::{Style, emit_entry};
+use config::{Node, Position, Value, join_key};
+use system::{Command, System, WriteOptions, debug};
+
+use crate::parse::prune::{whole, without};
+use crate::parse::sanitize::Level;
 
 /// The file that the netplan renderer writes.
 pub const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
@@ -40,6 +47,48 @@ fn error_position(stderr: &str) -> Option<&str> {
     Some(rest[..place].trim_end_matches(':'))
 }
 
+/// The number of values that are removed from a file that netplan rejects.
+const MAX_REJECTED: usize = 100;
+
+/// Returns the key of the innermost value at a position.
+fn key_at(node: &Node, path: &str, is_there: &dyn Fn(&Position) -> bool) -> Option<String> {
+    match &node.value {
+        Value::Map(map) => map.iter().find_map(|(key, value)| {
+            let path = join_key(path, &key.scalar_text()?);
+            let inner = key_at(value, &path, is_there);
+            inner.or_else(|| (is_there(&key.at) || is_there(&value.at)).then_some(path))
+        }),
+        Value::Seq(items) => items.iter().zip(0..).find_map(|(item, i): (_, usize)| {
+            let path = format!("{path}[{i}]");
+            key_at(item, &path, is_there).or_else(|| is_there(&item.at).then_some(path))
+        }),
+        _ => None,
+    }
+}
+
+/// Removes from the file what netplan rejects at a position, and reports its key. A match is removed with its device, which would
+/// be for other NICs. Returns whether something is removed.
+fn remove_rejected(sys: &System, position: &str) -> system::Result<bool> {
+    let text = sys.read_text(PATH)?;
+    let mut numbers = position.rsplitn(3, ':').map(str::parse::<u32>);
+    let (Some(Ok(column)), Some(Ok(line))) = (numbers.next(), numbers.next()) else { return Ok(false) };
+    let Ok(parsed) = config::yaml::parse(PATH, &text) else { return Ok(false) };
+    let Some(network) = parsed.root.get("network") else { return Ok(false) };
+    let is_there = |at: &Position| (at.line, at.column) == (line, column);
+    let Some(key) = key_at(network, "network", &is_there) else { return Ok(false) };
+    let key = key.split(".match").next().map_or("", whole);
+    system::warning!(sys, "{key}: netplan rejects the value; ignored");
+    let left = without(network, "network", Level::Sections, &HashSet::from([key]));
+    let header = text.find("\nnetwork:").map_or("", |start| &text[..=start]);
+    let mode = sys.mode(PATH).unwrap_or(0o600);
+    sys.write(
+        PATH,
+        format!("{header}{}", emit_entry("network", &left, Style::PLAIN)),
+        WriteOptions::mode(mode),
+    )?;
+    Ok(true)
+}
+
 /// Removes snapd's default if it is unchanged, has netplan write its backends' files, and applies `set-name`. Returns an
 /// error if netplan rejects the file.
 pub fn post_write(sys: &System) -> system::Result<()> {
@@ -55,7 +104,19 @@ pub fn post_write(sys: &System) -> system::Result<()> {
     if !sys.is_live() {
         return Ok(());
     }
-    match sys.run(&Command::new(["netplan", "generate"]).accept_all()) {
+    let generate = Command::new(["netplan", "generate"]).accept_all();
+    let mut finished = sys.run(&generate);
+    for _ in 0..MAX_REJECTED {
+        let stderr = match &finished {
+            Ok(run) if run.code != 0 => String::from_utf8_lossy(&run.stderr),
+            _ => break,
+        };
+        if !error_position(&stderr).map_or(Ok(false), |position| remove_rejected(sys, position))? {
+            break;
+        }
+        finished = sys.run(&generate);
+    }
+    match finished {
         Ok(finished) if finished.code != 0 => {
             if let Some(position) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
                 return Err(system::Error::new(format!("netplan rejects the configuration: {position}")));
@@ -108,6 +169,27 @@ mod tests {
             ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
         ] {
             assert_eq!(error_position(message), place, "{message}");
+        }
+    }
+
+    #[test]
+    fn rejected_value_is_removed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let text = "# network: x\nnetwork:\n  version: 2\n  ethernets:\n    a:\n      foo: 1\n      dhcp4: true\n      routes:\n      - to: 10.0.0.0/8\n        via: x\n    b:\n      match: {name: [c]}\n";
+        for (line, column, lost) in [
+            (6, 7, Some("      foo: 1\n")),
+            (10, 14, Some("      - to: 10.0.0.0/8\n        via: x\n")),
+            (12, 21, Some("    b:\n      match: {name: [c]}\n")),
+            (6, 8, None),
+        ] {
+            sys.write(PATH, text, WriteOptions::default()).unwrap();
+            assert_eq!(remove_rejected(&sys, &format!("{PATH}:{line}:{column}")).unwrap(), lost.is_some());
+            let parsed = |text: &str| config::yaml::parse("t", text).unwrap().root.to_json();
+            let left = sys.read_text(PATH).unwrap();
+            let wanted = text.replace(lost.unwrap_or("|"), "").replace("routes:\n    b", "routes: []\n    b");
+            assert!(left.starts_with("# network: x\nnetwork:\n"), "{left}");
+            assert_eq!(parsed(&left), parsed(&wanted), "{line}:{column}");
         }
     }
 

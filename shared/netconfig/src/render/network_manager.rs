@@ -6,6 +6,7 @@ use config::{Node, Value};
 use encoding::sha::sha1;
 use system::{Command, System, debug};
 
+use crate::address::parse_number;
 use crate::model::{Link, LinkKind, Model};
 use crate::parse::{SETTINGS, is_on};
 
@@ -60,9 +61,21 @@ const UNSUPPORTED: Unsupported = Unsupported {
     has_bond_option: |name| {
         name.strip_prefix("bond-").is_some_and(|bare| BOND_OPTIONS.contains(&bare.replace('-', "_").as_str()))
     },
-    has_bridge_option: |name| ["bridge_stp", "bridge_bridgeprio"].contains(&name),
+    has_bridge_option: |name| {
+        ["bridge_stp", "bridge_bridgeprio"].contains(&name)
+            || BRIDGE_TIMES.iter().any(|(flat, ..)| *flat == name)
+    },
     global_ipv6_dns: false,
 };
+
+/// The times of a bridge by their ifupdown names, with the values that NetworkManager accepts: it rejects a profile for another one.
+/// Without spanning tree, which a delay of 0 s is written for, they have no effect.
+const BRIDGE_TIMES: [(&str, &str, std::ops::RangeInclusive<u32>); 4] = [
+    ("bridge_ageing", "ageing-time", 0..=1_000_000),
+    ("bridge_fd", "forward-delay", 2..=30),
+    ("bridge_hello", "hello-time", 1..=10),
+    ("bridge_maxage", "max-age", 6..=40),
+];
 
 const PROFILE_DIR: &str = "/etc/NetworkManager/system-connections";
 const ADDR_GEN_MODE_PATH: &str = "/etc/NetworkManager/conf.d/30-cloud-init-ip6-addr-gen-mode.conf";
@@ -224,6 +237,10 @@ fn connection(
             let stp = link.params.get("bridge_stp").map(keyfile_bool);
             profile.set_optional(kind, "stp", stp);
             profile.set_optional(kind, "priority", link.params.get("bridge_bridgeprio").map(python_str));
+            for (flat, key, range) in &BRIDGE_TIMES {
+                let seconds = link.params.get(flat).and_then(parse_number).filter(|n| range.contains(n));
+                profile.set_optional(kind, key, seconds.map(|n| n.to_string()));
+            }
             profile.set_optional(kind, "mac-address", mac);
         }
         _ => {}

@@ -157,6 +157,11 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
     if link.optional == Some(true) {
         unit.add("Link", "RequiredForOnline", "no");
     }
+    // A bridge without ports has no carrier.
+    if link.kind == LinkKind::Bridge && link.ports.is_empty() && link.settings.get("ignore-carrier").is_none()
+    {
+        unit.add("Network", "ConfigureWithoutCarrier", "yes");
+    }
     let (dhcp4, dhcp6) = dhcp_families(link);
     let dhcp = match (dhcp4, dhcp6) {
         (true, true) => "yes",
@@ -245,6 +250,7 @@ fn addresses_and_routes(unit: &mut Sections, link: &Link) {
         if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {
             lines.push(("GatewayOnLink".into(), "yes".into()));
         }
+        lines.extend(subnet.metric.as_ref().map(|metric| ("Metric".into(), python_str(metric))));
         gateways.insert(number.to_string(), lines);
         number += 1;
     }

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use config::Node;
+use netconfig::apply::MANIFEST;
+use netconfig::manifest::Manifest;
 use netconfig::model::{Link, Method};
 use netconfig::{Facts, parse};
 use serde_json::json;
@@ -22,11 +24,20 @@ const SERVICES: [&str; 4] =
     ["systemd-networkd.service", "NetworkManager.service", "networking.service", "wicked.service"];
 // Wait: doctor --network | each name server | -
 const TIMEOUT: Duration = Duration::from_secs(3);
+/// The remedy for a configuration of other NICs.
+pub const NICS_REMEDY: &str =
+    "update the network configuration at its source for the NICs of this machine, then reboot";
 const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
 
 pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Page) {
     page.findings.layer = Layer::Network;
     let sys = &machine.sys;
+    let nics = Manifest::read(sys, &machine.layout.data(MANIFEST)).missing_nics;
+    if !nics.is_empty() {
+        let problem =
+            format!("DHCP is used, because no NIC of the network configuration exists: {}", nics.join(", "));
+        page.findings.warning("network", problem, NICS_REMEDY);
+    }
     if !sys.is_live() {
         return;
     }

@@ -30,10 +30,7 @@ const REMEDIES: [(&str, &str); 8] = [
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
-    (
-        "no NIC of the network configuration exists",
-        "update the network configuration at its source for the NICs of this machine, then reboot",
-    ),
+    ("no NIC of the network configuration exists", super::network::NICS_REMEDY),
     // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),
