@@ -94,7 +94,8 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
         }
     }
     removed?;
-    if args.reboot {
+    // Never another machine than the one that was cleaned.
+    if args.reboot && sys.is_live() {
         sys.set_cause("--reboot", "");
         sys.run(&Command::new(["shutdown", "-r", "now"]))?;
     }

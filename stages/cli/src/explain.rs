@@ -48,6 +48,9 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
     };
     let place = if machine.sys.is_live() { "this machine" } else { "the image" };
     match keys.is_empty() {
+        true if machine.sys.is_live() && !Machine::is_root() => {
+            print!("{text}\nNot set in the files that this user may read; run it as root to see all.\n")
+        }
         true => print!("{text}\nNot set on {place}.\n"),
         false => print!("{text}\nOn {place}:\n{}", self::text(&keys)),
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use system::System;
 
 use self::live::LiveLine;
-pub use self::report::{Report, State};
+pub use self::report::{Report, State, boot_code};
 use crate::arguments::{self, StatusFormat};
 use crate::machine::Machine;
 

@@ -69,12 +69,16 @@ impl Record {
         if !deprecated.is_empty() {
             system::deprecated!(boot.sys, "Deprecated cloud-config provided: {}", deprecated.join(", "));
         }
-        if findings.iter().any(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown)) {
+        let is_wrong = |kind| matches!(kind, FindingKind::Invalid | FindingKind::Unknown);
+        // A plan may be of a document that this machine does not have.
+        let is_plan = boot.sys.is_dry_run();
+        if !is_plan && findings.iter().any(|f| is_wrong(f.kind)) {
             warning!(boot.sys, "{FAILED}");
         }
         for finding in findings.iter().take(MAX_FINDINGS) {
             match finding.kind {
                 FindingKind::Duplicate => warning!(boot.sys, "{finding}"),
+                kind if is_plan && is_wrong(kind) => warning!(boot.sys, "{finding}"),
                 _ => info!(boot.sys, "{finding}"),
             }
         }

@@ -325,6 +325,12 @@ impl Writer<'_> {
             let when = if link.kind == LinkKind::Physical { "pre-up" } else { "post-up" };
             lines.push(format!("{when} echo {value} >/proc/sys/net/ipv6/conf/$IFACE/{key} || true"));
         }
+        // Only stanzas with fixed addresses, and those without any, have an option for it.
+        let mtu = first
+            .filter(|s| !s.method.is_static() && s.method != Method::Manual)
+            .and_then(|s| s.mtu.as_ref().or(link.mtu.as_ref()));
+        let mtu = mtu.map(python_str).filter(|text| self.has_ip && text.bytes().all(|b| b.is_ascii_digit()));
+        lines.extend(mtu.map(|mtu| format!("post-up ip link set dev $IFACE mtu {mtu} || true")));
         for rule in link.rules.iter().filter(|_| self.has_ip) {
             let Some((inet6, words)) = policy_rule(rule, false) else {
                 rendered.warn(format!("{}: routing-policy: invalid rule; ignored", link.name));
@@ -387,6 +393,10 @@ impl Writer<'_> {
         if !link.ports.is_empty() {
             let ports = link.ports.iter().map(|port| self.name_of(port));
             lines.push(format!("bridge-ports {}", ports.collect::<Vec<_>>().join(" ")));
+        }
+        // Without the option no bridge is made.
+        if link.ports.is_empty() && link.kind == LinkKind::Bridge {
+            lines.push("bridge-ports none".into());
         }
         if let Some(id) = &link.vlan_id {
             // 0 is an ID, unlike the other options, for which it means that they are not set.

@@ -53,7 +53,7 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
         }
     }
     effective_files(machine, &settings.merged, page);
-    for (place, problem) in unknown_datasources(&settings.merged) {
+    for (place, problem) in unknown_datasources(inputs) {
         let remedy = "remove the name, or correct it: cloud-init-datasources(7) lists the names";
         page.findings.warning(place, problem, remedy);
     }
@@ -102,8 +102,9 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
 
 /// Returns the place and the problem of each entry of `datasource_list` for which there is no datasource: a misspelled name, or a
 /// datasource in Python.
-pub fn unknown_datasources(merged: &Node) -> Vec<(String, String)> {
-    let entries = merged.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+pub fn unknown_datasources(inputs: &[MergeInput]) -> Vec<(String, String)> {
+    let list = configured_datasources(inputs);
+    let entries = list.and_then(Node::as_seq).unwrap_or_default();
     let is_known = |name: &str| clouds::CLOUDS.iter().any(|cloud| clouds::is_name(name, cloud.name));
     let unknown = entries.iter().filter_map(|entry| Some((entry, entry.scalar_text()?)));
     let unknown = unknown.filter(|(_, name)| !is_known(name));
@@ -116,14 +117,25 @@ pub fn unknown_datasources(merged: &Node) -> Vec<(String, String)> {
     unknown.map(finding).collect()
 }
 
+/// Returns the list of the configuration. The generator writes another one, below /run, by it.
+pub fn configured_datasources(inputs: &[MergeInput]) -> Option<&Node> {
+    let files = inputs.iter().filter(|input| !input.name.starts_with("/run/"));
+    files.filter_map(|input| input.config.get("datasource_list")).next_back()
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn entries_without_a_datasource_are_named() {
         let text = "datasource_list: [NoCloud, nocloud-net, DataSourceEc2, MyCloud, '', 7, None]";
-        let root = config::yaml::parse("t", text).unwrap().root;
+        let input = |name: &str, text: &str| {
+            let config = config::yaml::parse("t", text).unwrap().root;
+            super::MergeInput { name: name.into(), config }
+        };
+        let of_generator = input("/run/cloud-init/cloud.cfg", "datasource_list: [NoCloud, None]");
+        let inputs = [input("/etc/cloud/cloud.cfg", text), of_generator];
         let found: Vec<_> =
-            super::unknown_datasources(&root).into_iter().map(|(at, name)| at + " " + &name).collect();
+            super::unknown_datasources(&inputs).into_iter().map(|(at, name)| at + " " + &name).collect();
         assert_eq!(found.len(), 3);
         assert_eq!(
             found[0],

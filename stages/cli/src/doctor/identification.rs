@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use system::{Command, PlanDir, System};
 
+use super::configuration::configured_datasources;
 use super::page::Page;
 use crate::arguments::GlobalOptions;
 use crate::finding::Layer;
 use crate::json;
 use crate::machine::Machine;
 use crate::stages::identify_program;
-use crate::status::{Report, State};
+use crate::status::{Report, State, boot_code};
 use config::provenance::MergeInput;
 
 // Wait: doctor | ds-identify | -
@@ -79,6 +80,8 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         // Other details name the reason.
         let why = match &reason {
             Some(reason) if status.detail.ends_with("generator") => format!("{}: {reason}", status.detail),
+            // It is disabled from the next boot on.
+            _ if status.detail.starts_with("DataSource") => boot_code(machine).1.to_string(),
             _ => status.detail.clone(),
         };
         let remedy = if unused.is_empty() { enable } else { SEEDS.to_string() };
@@ -103,9 +106,7 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
 /// Returns what looks like a seed and is not used, with the reason.
 fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput]) -> Vec<String> {
     let mut found = Vec::new();
-    // The generator writes /run/cloud-init/cloud.cfg by this setting.
-    let setting = inputs.iter().filter(|input| !input.name.starts_with("/run/"));
-    let setting = setting.filter_map(|input| input.config.get("datasource_list")).next_back();
+    let setting = configured_datasources(inputs);
     let setting =
         setting.map_or("datasource_list".to_string(), |list| format!("{}: datasource_list", list.at));
     for row in json::items(now, "datasources") {

@@ -74,5 +74,41 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
         next_boot::section(machine, global, args.network, &mut page);
     }
     page.findings.sort();
+    if !machine.sys.is_live() {
+        for finding in &mut page.findings.all {
+            finding.remedy = for_disk(&finding.remedy, &global.root);
+        }
+    }
     page
+}
+
+/// Returns a remedy for a machine that runs as one for its disk.
+fn for_disk(remedy: &str, root: &str) -> String {
+    let mut text = remedy.to_string();
+    for reboot in [" && reboot", "; then reboot", ", then reboot"] {
+        text = text.replace(reboot, "");
+    }
+    for command in ["clean", "doctor", "plan", "query", "schema", "state"] {
+        text = text.replace(&format!("cloud-init {command}"), &format!("cloud-init --root {root} {command}"));
+    }
+    ["rm", "mv"]
+        .iter()
+        .fold(text, |text, word| text.replace(&format!("{word} /"), &format!("{word} {root}/")))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn remedies_for_a_disk_name_its_directory() {
+        for (remedy, expected) in [
+            ("correct it, or: cloud-init clean && reboot", "correct it, or: cloud-init --root /mnt clean"),
+            (
+                "to enable cloud-init: rm /etc/cloud/x; then reboot",
+                "to enable cloud-init: rm /mnt/etc/cloud/x",
+            ),
+            ("see /var/log/x", "see /var/log/x"),
+        ] {
+            assert_eq!(super::for_disk(remedy, "/mnt"), expected);
+        }
+    }
 }

@@ -22,9 +22,13 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 8] = [
+const REMEDIES: [(&str, &str); 9] = [
     (
         "skipping cloud-config",
+        "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
+    ),
+    (
+        "no handler for part",
         "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
     ),
     ("timed out", "check the network and the service that did not answer"),
@@ -354,7 +358,7 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
                 "correct the {source} at the cloud, then boot a new instance, or: cloud-init clean && reboot"
             )
         }
-        _ => "correct the file; check it with: cloud-init schema --config-file FILE".into(),
+        _ => "correct the file; check it with: cloud-init doctor".into(),
     };
     // As in the status, which is "degraded".
     page.findings.warning(place, problem, remedy);

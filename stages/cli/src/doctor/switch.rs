@@ -2,6 +2,7 @@
 //! so that the program alone, from an archive, is enough.
 
 use config::Node;
+use config::provenance::MergeInput;
 use config::settings::Settings;
 use serde_json::json;
 use state::{Cached, Frequency, Instance, Progress};
@@ -29,7 +30,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Returns the page.
 pub fn page(machine: &Machine) -> Page {
     let mut page = Page::default();
-    let (settings, _) = crate::explain::replay_merge(machine);
+    let (settings, inputs) = crate::explain::replay_merge(machine);
     let id = match Instance::load(&machine.sys, &machine.layout) {
         Cached::Python { id } => id.unwrap_or_default(),
         Cached::Instance(_) => {
@@ -45,7 +46,7 @@ pub fn page(machine: &Machine) -> Page {
     work(machine, &settings, &id, &mut page);
     let (sys, findings) = (&machine.sys, &mut page.findings);
     let python = pythons(sys);
-    configuration(&settings, findings);
+    configuration(&settings, &inputs, findings);
     modules(sys, &settings, &python, findings);
     handlers(machine, findings);
     units(sys, findings);
@@ -97,7 +98,7 @@ fn work(machine: &Machine, settings: &Settings, id: &str, page: &mut Page) {
 }
 
 /// Adds settings of the machine that have no meaning here.
-fn configuration(settings: &Settings, findings: &mut Findings) {
+fn configuration(settings: &Settings, inputs: &[MergeInput], findings: &mut Findings) {
     findings.layer = Layer::Configuration;
     let mut add = |place: String, problem: String, becomes: &str| {
         findings.warning(place, problem, becomes);
@@ -110,7 +111,7 @@ fn configuration(settings: &Settings, findings: &mut Findings) {
             add(finding.at.to_string(), format!("{}: {}", finding.key, finding.message), "it is not read");
         }
     }
-    for (place, problem) in unknown_datasources(&settings.merged) {
+    for (place, problem) in unknown_datasources(inputs) {
         add(place, problem, DATASOURCE);
     }
     if let Some(list) = settings.merged.get("datasource_pkg_list").filter(|list| !list.is_falsy()) {

@@ -53,8 +53,8 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
                     "Unable to read system userdata or vendordata as non-root user. Try using sudo.",
                 );
             }
-            let (settings, _) = crate::explain::replay_merge(machine);
-            for (place, problem) in unknown_datasources(&settings.merged) {
+            let (_, inputs) = crate::explain::replay_merge(machine);
+            for (place, problem) in unknown_datasources(&inputs) {
                 eprintln!("WARNING: {place}: {problem}");
             }
             instance_documents(machine)

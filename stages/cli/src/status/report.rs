@@ -57,6 +57,12 @@ fn read_status(machine: &Machine) -> Result<Option<(Map<String, Value>, bool)>> 
     let (sys, path) = (&machine.sys, machine.layout.status());
     if !sys.exists(&path) {
         let status = Status::find(sys, &machine.layout)?;
+        // Of the last boot, on the disk of a machine that does not run.
+        let stored = machine.layout.stored_status();
+        if status.is_none() && !sys.is_live() && sys.exists(&stored) {
+            let has_ended = sys.exists(machine.layout.stored_result());
+            return Ok(Some((take_v1(state::read_json(sys, &stored)?), has_ended)));
+        }
         return Ok(status.map(|status| (take_v1(status.to_json()), status.is_finished())));
     }
     let bytes = sys.read(&path)?;
@@ -306,7 +312,7 @@ fn describe_activities(activities: &[(String, f64)]) -> String {
 }
 
 /// Returns the `boot_status_code`, and its meaning.
-fn boot_code(machine: &Machine) -> (&'static str, &'static str) {
+pub fn boot_code(machine: &Machine) -> (&'static str, &'static str) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let line = sys.kernel_command_line();
     let has = |word: &str| line.split_whitespace().any(|w| w == word);
