@@ -497,7 +497,10 @@ impl Distro {
                 // useradd refuses the option where SELinux is disabled; the user is to log in nevertheless.
                 Err(e) if user.selinux_user.take().is_some() => {
                     warning!(sys, "user {}: selinux_user ignored: {e}", user.name);
-                    run_strings(sys, &useradd_argv(&user, is_ubuntu_core))?;
+                    // It may have made the account before it failed.
+                    if sys.user(&user.name).is_none() {
+                        run_strings(sys, &useradd_argv(&user, is_ubuntu_core))?;
+                    }
                 }
                 done => done?,
             }

@@ -65,8 +65,11 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
                     "filename" => part.set_filename(&value),
                     "launch-index" => part.headers.set("Launch-Index", value),
                     _ => {
-                        let near = config::suggestion(&lower, ITEM_KEYS);
-                        if !near.is_empty() && !ITEM_KEYS.contains(&&*lower) {
+                        // A key that the item has is not the one that was meant.
+                        let others = ITEM_KEYS.into_iter().filter(|key| map.get(key).is_none());
+                        let near = config::suggestion(&lower, others);
+                        let is_known = lower.starts_with("x-") || ITEM_KEYS.contains(&&*lower);
+                        if !near.is_empty() && !is_known {
                             warnings.push(format!("{}: unknown key of an archive item{near}", node.at));
                         }
                         part.headers.add(&key, value);

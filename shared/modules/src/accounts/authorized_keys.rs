@@ -199,8 +199,8 @@ pub struct KeysFileSettings {
 impl KeysFileSettings {
     pub fn read(sys: &System) -> Result<KeysFileSettings> {
         let files = sshd_config::read_files(sys)?;
-        let authorized_keys_file = sshd_config::value(&files, "AuthorizedKeysFile").map(String::from);
-        let strict_modes = sshd_config::value(&files, "StrictModes").unwrap_or("yes") == "yes";
+        let authorized_keys_file = files.get("AuthorizedKeysFile").map(String::from);
+        let strict_modes = files.get("StrictModes").unwrap_or("yes") == "yes";
         Ok(KeysFileSettings { authorized_keys_file, strict_modes })
     }
 }

@@ -1,7 +1,7 @@
 //! The SSH server's settings: parsed and changed as text. This program's settings go to a file of their own if the server
 //! reads such files.
 
-use system::{Result, System, WriteOptions};
+use system::{Result, System, WriteOptions, warning};
 
 /// The main configuration file of sshd.
 pub const MAIN_FILE: &str = "/etc/ssh/sshd_config";
@@ -99,30 +99,47 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     write(sys, path, &text)
 }
 
-/// Returns the files that the server reads before the rest of the main file, in this order, and the main file: their texts.
-pub fn read_files(sys: &System) -> Result<Vec<String>> {
-    let main = sys.read_text_if_exists(MAIN_FILE)?;
-    let mut texts = Vec::new();
-    if main.as_deref().is_none_or(includes_drop_in_dir) && sys.is_dir(DROP_IN_DIR) {
-        let mut names = sys.list(DROP_IN_DIR)?;
-        names.retain(|name| name.ends_with(".conf"));
-        sort::sort(&mut names);
-        for name in names {
-            texts.push(sys.read_text(format!("{DROP_IN_DIR}/{name}"))?);
-        }
-    }
-    texts.push(main.unwrap_or_default());
-    Ok(texts)
+/// The texts of the server's files.
+pub struct Files {
+    main: String,
+    /// The files of the directory, in the order of their names.
+    included: Vec<String>,
 }
 
-/// Returns the value of a key in the files of [`read_files`]: in included ones the first one, for all users, counts, as for the server.
-pub fn value<'a>(files: &'a [String], key: &str) -> Option<&'a str> {
-    let (main, included) = files.split_last()?;
-    let is_match = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case("Match");
-    let settings =
-        |text: &'a String| text.lines().filter_map(parse_setting).take_while(move |pair| !is_match(pair));
-    let mut all = included.iter().flat_map(settings);
-    all.find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value).or_else(|| get(main, key))
+/// Reads the server's files. An included one that cannot be read is left out.
+pub fn read_files(sys: &System) -> Result<Files> {
+    let main = sys.read_text_if_exists(MAIN_FILE)?;
+    let mut included = Vec::new();
+    if main.as_deref().is_none_or(includes_drop_in_dir) && sys.is_dir(DROP_IN_DIR) {
+        let mut names = sys.list(DROP_IN_DIR)?;
+        names.retain(|name| name.ends_with(".conf") && !name.starts_with('.'));
+        sort::sort(&mut names);
+        for name in names {
+            match sys.read_text(format!("{DROP_IN_DIR}/{name}")) {
+                Ok(text) => included.push(text),
+                Err(e) => warning!(sys, "{e}"),
+            }
+        }
+    }
+    Ok(Files { main: main.unwrap_or_default(), included })
+}
+
+impl Files {
+    /// Returns the value of a key for all users. An included file counts, and of several the first one, as for the server, if the main file
+    /// includes it before it sets the key itself, and for all users.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let is_match =
+            |line: &&str| parse_setting(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case("Match"));
+        let ends = |line: &&str| {
+            is_match(line) || parse_setting(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case(key))
+        };
+        let includes = self.main.lines().take_while(|line| !ends(line)).any(includes_drop_in_dir);
+        let is_first = self.main.is_empty() || includes;
+        let lines = |text: &'_ str| text.lines().take_while(|line| !is_match(line)).filter_map(parse_setting);
+        let mut values = self.included.iter().filter(|_| is_first).flat_map(lines);
+        let included = values.find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+        included.or_else(|| get(&self.main, key))
+    }
 }
 
 #[cfg(test)]
@@ -159,17 +176,33 @@ mod tests {
 
     #[test]
     fn included_files_count_before_the_main_file() {
-        let files = |included: &[&str]| {
-            included.iter().chain(&["X main\n"]).map(|s| s.to_string()).collect::<Vec<_>>()
-        };
-        for (included, expected) in [
-            (&[][..], "main"),
-            (&["Y 1\n"], "main"),
-            (&["#x 0\nx 1\nX 2\n", "X 3\n"], "1"),
-            (&["Match User bob\n X 1\n", "X 2\n"], "2"),
+        const INCLUDE: &str = "Include /etc/ssh/sshd_config.d/*.conf\n";
+        for (main, included, expected) in [
+            (format!("{INCLUDE}X main\n"), &[][..], "main"),
+            (format!("{INCLUDE}X main\n"), &["Y 1\n"], "main"),
+            (format!("{INCLUDE}X main\n"), &["#x 0\nx 1\nX 2\n", "X 3\n"], "1"),
+            (format!("{INCLUDE}X main\n"), &["Match User bob\n X 1\n", "X 2\n"], "2"),
+            (format!("X main\n{INCLUDE}"), &["X 1\n"], "main"),
+            (format!("Match User bob\n{INCLUDE}Match all\nX main\n"), &["X 1\n"], "main"),
+            (String::new(), &["X 1\n"], "1"),
         ] {
-            assert_eq!(value(&files(included), "X"), Some(expected), "{included:?}");
+            let included = included.iter().map(|text| text.to_string()).collect();
+            let files = Files { main, included };
+            assert_eq!(files.get("X"), Some(expected), "{} {:?}", files.main, files.included);
         }
+    }
+
+    #[test]
+    fn what_sshd_does_not_read_is_left_out() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(&root);
+        for name in [".hidden.conf", "a.conf", "b.txt"] {
+            sys.write(format!("{DROP_IN_DIR}/{name}"), format!("X {name}\n"), WriteOptions::default())
+                .unwrap();
+        }
+        sys.create_dir_all(format!("{DROP_IN_DIR}/d.conf"), 0o755).unwrap();
+        let files = read_files(&sys).unwrap();
+        assert_eq!(files.included, ["X a.conf\n"]);
     }
 
     #[test]

@@ -113,13 +113,16 @@ fn in_type(name: &str, path: &str, value: &Node) -> Option<Node> {
     let is_flag = FLAGS.contains(&name) || known.any(|known| known == (name, ValueType::Flag));
     let is_list = LIST_KEYS.contains(&name) || ["routes", "routing-policy", "link-local"].contains(&name);
     let list = |text: &str, is_kept: &dyn Fn(&str) -> bool| {
-        let words = text.split([' ', '\t', '\n', ',']).filter(|word| !word.is_empty() && is_kept(word));
+        // ifenslave's list may have commas.
+        let separates = |c: char| c.is_whitespace() || c == ',' && name == "arp-ip-targets";
+        let words = text.split(separates).filter(|word| !word.is_empty() && is_kept(word));
         Value::Seq(words.map(Node::from).collect())
     };
+    let is_ports = ["path-cost", "port-priority"].contains(&name);
     let is_servers = path.ends_with(".nameservers.addresses");
     let written = match (&value.value, value.as_str()) {
         (Value::Null, _) | (_, Some("")) => return None,
-        (Value::Seq(_), _) => value.value.clone(),
+        (Value::Seq(_), _) if !is_ports => value.value.clone(),
         (_, Some(text)) if LIST_KEYS.contains(&name) => {
             list(text, &|word| !is_servers || is_name_server(word))
         }
@@ -127,7 +130,8 @@ fn in_type(name: &str, path: &str, value: &Node) -> Option<Node> {
         (Value::Bool(false), _) if name == OFF_KEY => Value::Str("off".into()),
         (_, Some(text)) if is_flag => boolean(&Node::from(text.trim())).value,
         (Value::Int(_), _) if is_flag => boolean(value).value,
-        (_, Some(_)) if ["path-cost", "port-priority"].contains(&name) => port_values(value).value,
+        (Value::Seq(_), _) | (_, Some(_)) if is_ports => port_values(value).value,
+        (_, Some(text)) if name == "macaddress" => Value::Str(text.replace('-', ":")),
         (_, Some(_)) if name == "table" => {
             table_number(value).map_or_else(|| value.value.clone(), Value::Str)
         }
@@ -151,12 +155,13 @@ fn complete(list: &str, item: &mut Node) {
     }
     let Some(map) = item.as_map_mut() else { return };
     if list.ends_with(".routes") {
+        let is_v6 =
+            ["via", "from"].iter().any(|key| map.get(key).and_then(Node::as_str).is_some_and(is_ipv6));
         if map.get("via").and_then(Node::as_str).is_some_and(is_unspecified) {
             map.remove("via");
             map.insert("scope", "link");
         }
         if map.get("via").is_none() && map.get("to").and_then(Node::as_str) == Some("default") {
-            let is_v6 = map.get("from").and_then(Node::as_str).is_some_and(is_ipv6);
             map.insert("to", if is_v6 { "::/0" } else { "0.0.0.0/0" });
         }
     } else if list.ends_with(".routing-policy") && map.get("from").is_none() && map.get("to").is_none() {

@@ -1,7 +1,7 @@
 //! netplan: `/etc/netplan/50-cloud-init.yaml`. Version 2 is netplan's own format and is written unchanged; version 1 is
 //! converted here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use config::yaml::{Style, emit, emit_entry};
 use config::{Map, Node, Value};
@@ -9,6 +9,8 @@ use system::{System, debug};
 
 use crate::address::{is_in_subnet, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Model, Route, Subnet};
+use crate::parse::prune::without;
+use crate::parse::sanitize::Level;
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, is_on};
 
 use super::activator::{Activator, Stderr, run_program};
@@ -286,7 +288,9 @@ fn addresses(device: &mut Map, link: &Link, global: &Dns) {
             push(device, "routes", route_entry(route, subnet));
         }
     }
-    device.insert_unless_empty("routing-policy", link.rules.clone());
+    let rules = Node { value: Value::Seq(link.rules.clone()), ..Node::default() };
+    let rules = without(&rules, "network.routing-policy", Level::Inner, &HashSet::new());
+    device.insert_unless_empty("routing-policy", rules.as_seq().unwrap_or_default().to_vec());
     // The MTU of an IPv4 subnet replaces that of the device.
     device.insert_some("mtu", mtu4.or_else(|| link.mtu.clone()));
     device.insert_some("accept-ra", link.accept_ra);

@@ -77,15 +77,16 @@ fn remove_rejected(sys: &System, position: &str) -> system::Result<bool> {
     let is_there = |at: &Position| (at.line, at.column) == (line, column);
     let Some(key) = key_at(network, "network", &is_there) else { return Ok(false) };
     let key = key.split(".match").next().map_or("", whole);
-    system::warning!(sys, "{key}: netplan rejects the value; ignored");
     let left = without(network, "network", Level::Sections, &HashSet::from([key]));
     let header = text.find("\nnetwork:").map_or("", |start| &text[..=start]);
+    let changed = format!("{header}{}", emit_entry("network", &left, Style::PLAIN));
+    // In a section that only netplan reads nothing is removed.
+    if changed == text {
+        return Ok(false);
+    }
+    system::warning!(sys, "{key}: netplan rejects the value; ignored");
     let mode = sys.mode(PATH).unwrap_or(0o600);
-    sys.write(
-        PATH,
-        format!("{header}{}", emit_entry("network", &left, Style::PLAIN)),
-        WriteOptions::mode(mode),
-    )?;
+    sys.write(PATH, changed, WriteOptions::mode(mode))?;
     Ok(true)
 }
 

@@ -18,7 +18,13 @@ pub struct Cause {
 const CAUSES: [Cause; 10] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
-        parts: &["\\r'", "\r: ", "^M: "],
+        parts: &[
+            "$'\\r'",
+            "\\r': No such file",
+            "\\r’: No such file",
+            "\r: not found",
+            "^M: bad interpreter",
+        ],
         layer: Layer::Work,
         place: "scripts",
         problem: "a script has the line ends of Windows (CR LF), which its interpreter does not know",

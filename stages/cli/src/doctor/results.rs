@@ -285,7 +285,7 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
 
 /// Returns the mount with the scripts, if its option noexec forbids their execution.
 fn without_execution(machine: &Machine) -> Option<String> {
-    let scripts = machine.layout.instance("scripts");
+    let scripts = machine.layout.user_scripts();
     let mounts = machine.sys.mounts().unwrap_or_default();
     let is_above = |point: &str| point == "/" || scripts.starts_with(&format!("{point}/"));
     let mount = mounts
@@ -297,33 +297,34 @@ fn without_execution(machine: &Machine) -> Option<String> {
 
 /// Returns the script that a message names as not found although it exists, because its interpreter does not, with problem and remedy.
 fn missing_interpreter(machine: &Machine, evidence: &[String]) -> Option<(String, String, &'static str)> {
+    const ENDS: [&str; 4] = [": not found", ": No such file", ": bad interpreter", ": cannot execute"];
     let sys = &machine.sys;
-    let is_about = |line: &&String| {
-        ["not found", "No such file", "bad interpreter", "cannot execute"]
-            .iter()
-            .any(|part| line.contains(part))
+    let named = |line: &String| {
+        let end = ENDS.iter().filter_map(|end| line.find(end)).min()?;
+        // `PATH: not found`, or `PATH: INTERPRETER: bad interpreter`
+        let words = line[..end].split_whitespace().map(|word| word.trim_matches([':', '\'', '"']));
+        words.filter(|word| word.starts_with('/')).map(str::to_string).collect::<Vec<_>>().into()
     };
-    let words = evidence.iter().filter(is_about).flat_map(|line| line.split_whitespace());
-    words.map(|word| word.trim_matches([':', ',', '\'', '"'])).filter(|word| word.starts_with('/')).find_map(
-        |path| {
-            let start = sys.read_head(path, 256).ok()?;
-            let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-            let line = String::from_utf8_lossy(line);
-            let interpreter = line.split_whitespace().next()?;
-            let (problem, remedy) = match (line.ends_with('\r'), sys.exists(interpreter)) {
-                (true, _) => (
-                    "has the line ends of Windows (CR LF), so its interpreter is not found".to_string(),
-                    "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
-                ),
-                (false, false) => (
-                    format!("its interpreter {interpreter} does not exist"),
-                    "install it (packages:), or correct the first line",
-                ),
-                (false, true) => return None,
-            };
-            Some((path.to_string(), problem, remedy))
-        },
-    )
+    let paths: Vec<String> =
+        evidence.iter().filter_map(|line| -> Option<Vec<String>> { named(line) }).flatten().collect();
+    paths.into_iter().rev().find_map(|path| {
+        let start = sys.read_head(&path, 256).ok()?;
+        let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+        let line = String::from_utf8_lossy(line);
+        let interpreter = line.split_whitespace().next()?;
+        let (problem, remedy) = match (line.ends_with('\r'), sys.exists(interpreter)) {
+            (true, _) => (
+                "has the line ends of Windows (CR LF), so its interpreter is not found".to_string(),
+                "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
+            ),
+            (false, false) => (
+                format!("its interpreter {interpreter} does not exist"),
+                "install it (packages:), or correct the first line",
+            ),
+            (false, true) => return None,
+        };
+        Some((path, problem, remedy))
+    })
 }
 
 /// Adds a failure to the finding of its cause. Returns `false` if its messages show none.

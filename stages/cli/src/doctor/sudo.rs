@@ -19,7 +19,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
         return;
     }
     page.findings.layer = Layer::Login;
-    let check = Command::new(["visudo", "-c"]).timeout(TIMEOUT).accept_all().read_only();
+    let check = Command::new(["visudo", "-c", "-f", RULES]).timeout(TIMEOUT).accept_all().read_only();
     if sys.which("sudo").is_none() {
         // A note: the image's user has a rule everywhere, and a minimal image no sudo.
         let problem = "users have rules for sudo, which is not installed";

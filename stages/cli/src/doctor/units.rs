@@ -24,7 +24,8 @@ pub fn section(machine: &Machine, page: &mut Page) {
     }
     for unit in failed_of_owner(machine) {
         let problem = "the unit failed; scripts or files of the user-data name it";
-        let details = super::boot::ask_journal(machine, &["-u", &unit]);
+        // systemd's lines only: those of the unit may have secrets.
+        let details = super::boot::ask_journal(machine, &["_PID=1", &format!("UNIT={unit}")]);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }
@@ -52,8 +53,12 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         // Units of the stages and of the SSH server have findings of their own.
-        .filter(|unit| !["cloud-", "ssh.", "sshd."].iter().any(|own| unit.starts_with(own)));
-    let scripts = sys.list(layout.instance("scripts")).unwrap_or_default();
+        .filter(|unit| {
+            !["cloud-init", "cloud-config.", "cloud-final.", "ssh.", "sshd."]
+                .iter()
+                .any(|own| unit.starts_with(own))
+        });
+    let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
     let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
     let texts: Vec<String> = paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect();
     let is_named = |unit: &&str| {

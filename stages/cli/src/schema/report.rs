@@ -39,9 +39,13 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
     } else {
         print_sentences(result, part, indent, is_person);
         let style = Style { colour: is_person && has_colour(), shows_values: is_person };
+        let lines: Vec<Vec<&str>> =
+            result.sources.iter().map(|source| source.text.lines().collect()).collect();
         for (finding, severity) in result.by_position() {
-            let source = result.source(finding).map(|(_, source)| source);
-            let (name, text) = source.map_or((part.path.as_str(), ""), |source| (&source.name, &source.text));
+            let source = result.source(finding);
+            let name = source.map_or(&*part.path, |(_, source)| &*source.name);
+            let index = (finding.at.line as usize).checked_sub(1);
+            let text = source.and_then(|(at, _)| lines.get(at)?.get(index?)).copied();
             for line in excerpt(finding, severity, name, text, style) {
                 // Escaped already; it may have colours.
                 std::eprintln!("{indent}{line}");
@@ -90,8 +94,14 @@ impl Style {
     }
 }
 
-/// Returns the finding, the line of the source and a mark below its place.
-fn excerpt(finding: &Finding, severity: Severity, path: &str, source: &str, style: Style) -> Vec<String> {
+/// Returns the finding, its line of the source and a mark below its place.
+fn excerpt(
+    finding: &Finding,
+    severity: Severity,
+    path: &str,
+    line: Option<&str>,
+    style: Style,
+) -> Vec<String> {
     let colour = if severity == Severity::Error { "1;31" } else { "1;33" };
     let place = match finding.at.line {
         0 => path.to_string(),
@@ -105,8 +115,7 @@ fn excerpt(finding: &Finding, severity: Severity, path: &str, source: &str, styl
     let word = style.paint(colour, severity.as_str());
     let (place, text) = (single_line(&place), format!("{key}{}", finding.message));
     let mut lines = vec![format!("{}: {word}: {}", style.paint("1", &place), single_line(&text))];
-    let index = (finding.at.line as usize).checked_sub(1);
-    if let Some(text) = index.and_then(|index| source.lines().nth(index)) {
+    if let Some(text) = line {
         let column = (finding.at.column as usize).saturating_sub(1);
         let (shown, at, width) =
             if style.shows_values { window(text, column) } else { first_key(text, column) };
@@ -251,7 +260,7 @@ mod tests {
         let at = Position { source: Some("f".into()), line: 2, column };
         let finding =
             Finding { kind: FindingKind::Unknown, at, key: "k".into(), message: "unknown key".into() };
-        excerpt(&finding, Severity::Error, "f", &format!("\n{text}\n"), style).join("\n")
+        excerpt(&finding, Severity::Error, "f", Some(text), style).join("\n")
     }
 
     const LOG: Style = Style { colour: false, shows_values: false };

@@ -132,8 +132,13 @@ impl<'a> Checker<'a> {
     /// Warns of a template's expressions in a part that is not rendered. Other programs have the same form, so only the names of
     /// instance data count.
     fn check_template_header(&mut self, name: &str, part: &Part<'_>) {
-        const NAMES: [&str; 6] = ["v1.", "ds.", "instance_id", "local_hostname", "cloud_name", "sys_info"];
-        let is_ours = |rest: &str| NAMES.iter().any(|name| rest.trim_start().starts_with(name));
+        const NAMES: [&str; 6] = ["v1", "ds", "instance_id", "local_hostname", "cloud_name", "sys_info"];
+        let is_ours = |rest: &str| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let name = rest.trim_start().split(|c| !is_part(c)).next().unwrap_or_default();
+            let is_short = name.len() == 2;
+            NAMES.contains(&name) && (!is_short || rest.trim_start()[2..].starts_with('.'))
+        };
         let text = String::from_utf8_lossy(&part.payload);
         let mut lines = text.lines().zip(1..).filter(|(line, _)| line.split("{{").skip(1).any(is_ours));
         if let Some((_, line)) = lines.next().filter(|_| part.content_type != "text/jinja2") {
