@@ -135,8 +135,9 @@ impl Files {
         };
         let includes = self.main.lines().take_while(|line| !ends(line)).any(includes_drop_in_dir);
         let is_first = self.main.is_empty() || includes;
-        let lines = |text: &'_ str| text.lines().take_while(|line| !is_match(line)).filter_map(parse_setting);
-        let mut values = self.included.iter().filter(|_| is_first).flat_map(lines);
+        let texts = self.included.iter().filter(|_| is_first);
+        let mut values =
+            texts.flat_map(|text| text.lines().take_while(|line| !is_match(line)).filter_map(parse_setting));
         let included = values.find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
         included.or_else(|| get(&self.main, key))
     }
