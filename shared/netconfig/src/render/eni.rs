@@ -329,7 +329,9 @@ impl Writer<'_> {
         let mtu = first
             .filter(|s| !s.method.is_static() && s.method != Method::Manual)
             .and_then(|s| s.mtu.as_ref().filter(|_| !s.is_ipv6()).or(link.mtu.as_ref()));
-        let mtu = mtu.map(python_str).filter(|text| self.has_ip && text.bytes().all(|b| b.is_ascii_digit()));
+        let mtu = mtu
+            .map(python_str)
+            .filter(|text| self.has_ip && text != "0" && text.bytes().all(|b| b.is_ascii_digit()));
         lines.extend(mtu.map(|mtu| format!("post-up ip link set dev $IFACE mtu {mtu} || true")));
         for rule in link.rules.iter().filter(|_| self.has_ip) {
             let Some((inet6, words)) = policy_rule(rule, false) else {
