@@ -66,8 +66,9 @@ for unit in cloud-init-local.service cloud-init-network.service cloud-config.ser
 done
 [ -L "$root/etc/systemd/system/cloud-config.target.wants/cloud-init-hotplugd.socket" ] || fail "ENABLE: the socket"
 for variant in alpine devuan; do
-  packaging/install VARIANT=$variant BIN="$work/bin" DESTDIR="$work/$variant-enabled" VERSION=1.2.3 ENABLE=yes |
-    grep -qE 'rc-update add|update-rc.d' || fail "ENABLE: $variant: no command"
+  # Not through a pipe: install would be killed in writing when grep has found the command.
+  printed=$(packaging/install VARIANT=$variant BIN="$work/bin" DESTDIR="$work/$variant-enabled" VERSION=1.2.3 ENABLE=yes)
+  grep -qE 'rc-update add|update-rc.d' <<<"$printed" || fail "ENABLE: $variant: no command"
 done
 grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/system/cloud-init-local.service" ||
   fail "LIBEXECDIR: the unit"
