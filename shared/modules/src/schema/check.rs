@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{Finding, FindingKind, Findings, KeyStruct, Map, Node, Reader, Value, suggestion, unknown_key};
+use config::{Finding, FindingKind, Findings, Map, Node, Reader, Value, suggestion, unknown_key};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -35,28 +35,12 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
     reader.into_findings()
 }
 
-/// The readers of modules that reject values which upstream's schema accepts. Those of all modules would make the program a tenth
-/// larger.
-const READERS: [fn(&Node, &mut Reader); 7] = [
-    read_keys::<crate::hostname::Keys>,
-    read_keys::<crate::locale::Keys>,
-    read_keys::<crate::set_passwords::Keys>,
-    read_keys::<crate::ssh::Keys>,
-    read_keys::<crate::timezone::Keys>,
-    read_keys::<crate::users_groups::Keys>,
-    read_keys::<crate::write_files::Keys>,
-];
-
-fn read_keys<K: KeyStruct>(root: &Node, reader: &mut Reader) {
-    drop(K::read_known(root, reader));
-}
-
 /// Returns what only the readers of the modules reject, such as a hostname of other characters: values that upstream's schema accepts.
 pub fn check_values(root: &Node, found: &Findings) -> Vec<Finding> {
     let place = |finding: &Finding| (finding.at.line, finding.at.column);
     let mut known: BTreeSet<(u32, u32)> = sort::collect(found.of_kind(FindingKind::Invalid).map(place));
     let mut all = Vec::new();
-    for read in READERS {
+    for read in tables::sections().iter().filter_map(|section| section.read) {
         let mut reader = Reader::new();
         read(root, &mut reader);
         let rejected = reader.into_findings();
