@@ -546,13 +546,22 @@ fn is_cut(line: &str) -> bool {
         return false;
     }
     let Some(data) = encoding::base64::decode_mime(data.as_bytes()) else { return true };
-    let mut rest = data.as_slice();
+    let fields = match kind {
+        "ssh-ed25519" => 2,
+        _ if kind.starts_with("sk-ecdsa") => 4,
+        _ if ["ssh-rsa", "ecdsa-", "sk-ssh-"].iter().any(|start| kind.starts_with(start)) => 3,
+        _ => 1,
+    };
+    let (mut rest, mut found) = (data.as_slice(), 0);
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let Some(next) = after.get(u32::from_be_bytes(*length) as usize..) else { return true };
-        rest = next;
+        (rest, found) = (next, found + 1);
+        // What follows the last one is not our concern.
+        if found == fields {
+            return false;
+        }
     }
-    // Without any field; what follows the last one is not our concern.
-    rest.len() == data.len()
+    true
 }
 
 /// Returns the first of a key file, its directory and the home directory that others may write, and why sshd minds it.
@@ -695,7 +704,9 @@ mod tests {
         let field = |data: &[u8]| [&(data.len() as u32).to_be_bytes(), data].concat();
         for modulus in [65, 257, 385, 513] {
             let whole = [field(b"ssh-rsa"), field(&[1, 0, 1]), field(&vec![7; modulus])].concat();
-            for (length, is_cut) in [(whole.len(), false), (whole.len() - 1, true), (40, true), (9, true)] {
+            for (length, is_cut) in
+                [(whole.len(), false), (whole.len() - 1, true), (40, true), (21, true), (18, true), (9, true)]
+            {
                 let line = format!("no-pty ssh-rsa {} al@host", encoding::base64::encode(&whole[..length]));
                 assert_eq!(super::is_cut(&line), is_cut, "{modulus}: {length}");
             }
