@@ -128,7 +128,7 @@ fn nothing_starts(machine: &Machine, units: &[Unit], targets: &[Unit]) -> Option
             reboot("systemctl unmask cloud-init.target"),
         ));
     }
-    if !["enabled", "disabled"].iter().any(|name| sys.exists(machine.layout.run(name))) {
+    if !sys.exists(machine.layout.enabled()) && !sys.exists(machine.layout.disabled()) {
         let path_in = |top: &str| format!("{top}/systemd/system-generators/cloud-init-generator");
         let paths = ["/run", "/etc", "/usr/local/lib", "/usr/lib"].map(path_in);
         let Some(path) = paths.iter().find(|path| sys.exists(path.as_str()) || sys.is_link(path.as_str()))

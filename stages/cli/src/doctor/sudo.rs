@@ -32,6 +32,10 @@ pub fn section(machine: &Machine, page: &mut Page) {
         // `FILE:LINE:COLUMN: syntax error`, before sudo 1.9.11 `>>> FILE: syntax error near line LINE <<<`
         let line = text.lines().find(|line| line.contains('/')).unwrap_or_default();
         let problem = format!("sudo does not accept its rules: {}", line.trim_matches(['>', '<', ' ']));
-        page.findings.error(RULES, problem, "correct the key sudo of the user; check it with: visudo -c");
+        page.findings.error(
+            RULES,
+            problem,
+            "correct the key sudo of the user; check it with: visudo -c -f FILE",
+        );
     }
 }
