@@ -188,6 +188,25 @@ fn endless_script_is_stopped_and_not_started_again() {
     check_boot!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
 }
 
+/// useradd(8) waits without a limit for a log daemon that does not read.
+#[test]
+#[ignore = "waits for two minutes: make slow"]
+fn account_program_that_hangs_is_killed_after_a_minute() {
+    let text = "#cloud-config\nusers: [{name: amy}, {name: bob}]\nwrite_files: [{path: /etc/app, content: a}]\n\
+                runcmd: ['touch /srv/ran']\n";
+    let hang = "printf '#!/bin/sh\nkill -STOP $$\n' >$root/var/hanging && chmod 755 $root/var/hanging && \
+                mount --bind $root/var/hanging $root/usr/sbin/useradd";
+    let sandbox = Sandbox::with_user_data("fault-useradd", text).before("network", hang).limit(600);
+    let boot = sandbox.boot();
+    check_boot!(sandbox, boot, boot.ended_normally());
+    check_boot!(sandbox, boot, boot.code("network") == 1);
+    for user in ["amy", "bob"] {
+        check_boot!(sandbox, boot, has_warning(&sandbox, &["useradd", user, "60 s"]));
+    }
+    check_boot!(sandbox, boot, sandbox.path("/etc/app").exists() && sandbox.path("/srv/ran").exists());
+    check_boot!(sandbox, boot, sandbox.status().contains("useradd"));
+}
+
 #[test]
 fn next_boot_completes_after_a_full_disk() {
     let fill = "cp -a $root/var/lib/cloud $root/var/keep; mount -t tmpfs -o size=64k,mode=755 tmpfs $root/var/lib/cloud; \
