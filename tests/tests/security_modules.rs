@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tests::{Facts, Machine, script, tests_dir};
+use tests::{Facts, Machine, fail, script, tests_dir, write};
 
 /// One list for both packages, because a root with a policy takes minutes to make.
 const SELINUX: [&str; 12] = [
@@ -28,10 +28,8 @@ ethernets:
   eth0: {match: {macaddress: '52:54:00:12:34:56'}, set-name: eth0, addresses: [192.0.2.10/24]}
 ";
 
-/// Plugs in the second NIC, which the seed then has, unless it is there; writes what the security modules denied, and labels.
-/// restorecon has to name the file with a wrong label, and no other.
-const MORE: &str = "#!/bin/sh
-if ! grep -q eth1 SEED/network-config; then
+/// Plugs in the second NIC, which the seed then has, unless it is there.
+const PLUG: &str = "if ! grep -q eth1 SEED/network-config; then
   echo \"  eth1: {match: {macaddress: '52:54:00:12:34:57'}, set-name: eth1, addresses: [198.51.100.10/24]}\" >>SEED/network-config
   device=$(readlink -f /sys/class/net/eth1/device)
   echo 1 >\"${device%/virtio*}/remove\"; sleep 1; echo 1 >/sys/bus/pci/rescan
@@ -41,7 +39,10 @@ if ! grep -q eth1 SEED/network-config; then
 fi
 ip -br addr show eth1
 systemctl show -p Result cloud-init-hotplugd.service
-cloud-init status --long >status
+";
+
+/// Writes what the security modules denied, and labels. restorecon has to name the file with a wrong label, and no other.
+const FACTS: &str = "cloud-init status --long >status
 cat /var/log/cloud-init.log >log
 cat /sys/kernel/security/lsm >lsm
 cat /sys/kernel/security/apparmor/profiles >profiles
@@ -68,7 +69,11 @@ fn seeded(machine: &Machine) {
     machine
         .write(&format!("{SEED}/meta-data"), "instance-id: i-first-0001\nlocal-hostname: from-meta-data\n");
     machine.write(&format!("{SEED}/network-config"), NETWORK);
-    machine.write("/usr/local/sbin/facts-more", &MORE.replace("SEED", SEED));
+    collecting(machine, &PLUG.replace("SEED", SEED));
+}
+
+fn collecting(machine: &Machine, before: &str) {
+    machine.write("/usr/local/sbin/facts-more", &format!("#!/bin/sh\n{before}{FACTS}"));
     machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
 }
 
@@ -81,16 +86,20 @@ fn boot(machine: &Machine) -> Facts {
     ])
 }
 
-/// Checks that all stages, the scripts and the hotplug service did their work.
-fn complete(boot: &Facts) {
+/// Checks that all stages succeeded, without a warning.
+fn done(boot: &Facts) {
     let log = boot.text("log");
     let bad: Vec<&str> = log.lines().filter(|l| l.contains("[WARNING]") || l.contains("[ERROR]")).collect();
     let shown = format!("{}\n{}", bad.join("\n"), boot.diagnostics());
-    assert!(
-        boot.text("status").contains("status: done") && boot.text("status").contains("errors: []"),
-        "{shown}"
-    );
+    let status = boot.text("status");
+    assert!(status.contains("status: done") && status.contains("errors: []"), "{status}\n{shown}");
     assert_eq!(bad, Vec::<&str>::new(), "{shown}");
+}
+
+/// Checks that all stages, the scripts and the hotplug service did their work.
+fn complete(boot: &Facts) {
+    done(boot);
+    let shown = boot.diagnostics();
     let more = boot.text("more");
     assert!(more.contains("198.51.100.10/24") && more.contains("Result=success"), "{more}\n{shown}");
     assert_eq!(boot.text("hostname"), "boxer", "{shown}");
@@ -122,6 +131,14 @@ fn labels(boot: &Facts) -> BTreeMap<String, String> {
     text.lines().filter_map(|line| line.rsplit_once(' ')).map(|(p, l)| (p.into(), l.into())).collect()
 }
 
+/// Checks that SELinux enforced its policy, and that restorecon finds no file whose label a boot left wrong.
+fn enforced(boot: &Facts) {
+    assert_eq!(boot.text("enforce"), "1");
+    let relabelled = boot.text("relabelled");
+    let wrong = relabelled.lines().all(|line| line.contains("/etc/wrong ")) && !relabelled.is_empty();
+    assert!(wrong, "{relabelled}");
+}
+
 /// Where the image is built, the kernel has no SELinux.
 #[test]
 #[ignore = "a root with a policy: make slow"]
@@ -146,15 +163,60 @@ fn rpm_loads_the_policy_module() {
     assert!(!modules().lines().any(|name| name == "firstlight") && !contexts().contains("cloud-init-(local"));
 }
 
+/// A machine with our package and its policy module, whose kernel will enforce the policy.
+fn enforcing(name: &str) -> Machine {
+    let machine = Machine::with(name, &SELINUX);
+    machine.install();
+    machine.run(&["semodule", "-n", "-s", "default", "-i", "/usr/share/selinux/packages/firstlight.cil"]);
+    machine.kernel_words("security=selinux selinux=1 enforcing=1");
+    machine
+}
+
+/// The local stage has DHCP for a network of its own, with raw sockets and routes.
+#[test]
+#[ignore = "a virtual machine: make slow"]
+fn selinux_lets_the_stages_reach_a_metadata_service() {
+    let machine = enforcing("vm-selinux-ec2");
+    let served = machine.scratch("served");
+    let fixture = tests_dir().join("clouds/ec2/server.json");
+    let text =
+        std::fs::read_to_string(&fixture).unwrap_or_else(|e| fail(&format!("{}: {e}", fixture.display())));
+    let mut server: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|e| fail(&e.to_string()));
+    server["tree"]["user-data"] =
+        "#cloud-config\nssh_genkeytypes: [ed25519]\nruncmd: ['echo ran >/etc/ran']\n".into();
+    // An instance type without disks of its own.
+    server["tree"]["meta-data"]["block-device-mapping"] =
+        serde_json::json!({"ami": "/dev/vda", "root": "/dev/vda"});
+    write(&served.join("server.json"), server.to_string());
+    machine.connect_metadata("02:00:00:00:0a:01", &served, "");
+    collecting(&machine, "cat /etc/ran >ran\n");
+    machine.make_disk();
+    let firmware = [
+        "-smbios",
+        "type=0,vendor=Amazon EC2",
+        "-smbios",
+        "type=1,manufacturer=Amazon EC2,product=t3.micro,serial=ec2abc12-3456-7890-abcd-ef0123456789",
+        "-uuid",
+        "ec2abc12-3456-7890-abcd-ef0123456789",
+    ];
+    for _ in 0..2 {
+        let boot = machine.boot_vm_with(&firmware);
+        done(&boot);
+        enforced(&boot);
+        assert_eq!(boot.text("ran"), "ran", "{}", boot.diagnostics());
+        assert!(boot.text("status").contains("DataSourceEc2"), "{}", boot.diagnostics());
+        let denied = denials(&boot);
+        let of_stages: Vec<_> = denied.iter().filter(|line| !line.contains(":useradd_t:")).collect();
+        assert!(of_stages.is_empty(), "{of_stages:#?}");
+    }
+}
+
 #[test]
 #[ignore = "virtual machines: make slow"]
 fn selinux_denies_nothing_and_labels_are_those_of_cloud_init() {
-    let ours = Machine::with("vm-selinux", &SELINUX);
-    ours.install();
-    ours.run(&["semodule", "-n", "-s", "default", "-i", "/usr/share/selinux/packages/firstlight.cil"]);
+    let ours = enforcing("vm-selinux");
     seeded(&ours);
     ours.make_disk();
-    ours.kernel_words("security=selinux selinux=1 enforcing=1");
     let boots = [boot(&ours), boot(&ours)];
     // cloud-init is not enforced: it is denied more, first its sockets in /run/cloud-init.
     let upstream = Machine::with("vm-selinux-upstream", &SELINUX);
@@ -175,16 +237,13 @@ fn selinux_denies_nothing_and_labels_are_those_of_cloud_init() {
     let (theirs_denied, theirs_labels) = (denials(&theirs), labels(&theirs));
     for boot in &boots {
         complete(boot);
-        assert_eq!(boot.text("enforce"), "1");
+        enforced(boot);
         let denied = denials(boot);
         let more: Vec<_> = denied.difference(&theirs_denied).collect();
         assert!(
             more.is_empty(),
             "denied to Firstlight only: {more:#?}\ndenied to cloud-init: {theirs_denied:#?}"
         );
-        let relabelled = boot.text("relabelled");
-        let wrong = relabelled.lines().all(|line| line.contains("/etc/wrong ")) && !relabelled.is_empty();
-        assert!(wrong, "{relabelled}");
         let other: Vec<_> = labels(boot)
             .into_iter()
             .filter(|(path, label)| theirs_labels.get(path).is_some_and(|other| other != label))

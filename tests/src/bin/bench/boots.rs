@@ -1,6 +1,6 @@
-//! The time that each side adds to a container's first boot: containers with and without it, alternating. Units that do nothing
-//! show systemd's part: it starts a process for each, and what the boot waits for comes later. The log of the stages shows the
-//! programs that they ran.
+//! The time that each side adds to a container's first boot: containers with and without it, alternating. Our units without a
+//! program show the cost of their order: the boot waits for the network, and for each of them. Units whose program does nothing add what
+//! systemd needs to start a process for each. The log of the stages shows the programs that they ran.
 //!
 //! The machines are on the disk, because a first boot flushes files, and are kept: [`crate::growth`] explains how removed machines
 //! slow down later ones.
@@ -20,6 +20,8 @@ pub struct Boots {
     pub without: f64,
     pub packaged: f64,
     pub ours: f64,
+    /// Milliseconds with units that start no process.
+    pub ordered: f64,
     /// Milliseconds with units whose program does nothing.
     pub idle: f64,
     /// Sum of the cloud-* units' CPU.
@@ -55,14 +57,15 @@ struct Boot {
 
 pub fn added(peer: &Path, bare: &Path, work: &Path, seed: &Path, tree: &Path, boots: usize) -> Boots {
     let statics = work.join("static");
-    let idle = idle_layer(work, tree);
-    let sides: [(&Path, Vec<&Path>); 4] = [
+    let (idle, ordered) = (idle_layer(work, tree), ordered_layer(work));
+    let sides: [(&Path, Vec<&Path>); 5] = [
         (bare, vec![&statics]),
         (peer, vec![seed]),
         (bare, vec![seed, tree]),
         (bare, vec![seed, &statics, tree, &idle]),
+        (bare, vec![seed, &statics, tree, &idle, &ordered]),
     ];
-    let mut all: [Vec<Boot>; 4] = Default::default();
+    let mut all: [Vec<Boot>; 5] = Default::default();
     for round in 0..=boots {
         for (i, ((root, layers), boots)) in sides.iter().zip(&mut all).enumerate() {
             let got = boot(&work.join(format!("machine-{round}-{i}")), root, layers);
@@ -82,6 +85,7 @@ pub fn added(peer: &Path, bare: &Path, work: &Path, seed: &Path, tree: &Path, bo
         packaged: total[1],
         ours: total[2],
         idle: total[3],
+        ordered: total[4],
         packaged_cpu: cpu[1],
         ours_cpu: cpu[2],
         idle_cpu: cpu[3],
@@ -118,6 +122,20 @@ fn idle_layer(work: &Path, tree: &Path) -> PathBuf {
         std::os::unix::fs::symlink("/usr/bin/true", &path).unwrap_or_else(|e| fail(&format!("{name}: {e}")));
     }
     idle
+}
+
+/// Returns a layer above the idle one in which the units are active at once, without a process.
+fn ordered_layer(work: &Path) -> PathBuf {
+    let ordered = work.join("ordered");
+    for unit in UNITS {
+        let directory = ordered.join(format!("etc/systemd/system/{unit}.service.d"));
+        make(&directory);
+        // Without ExecStart=, a unit must have a command for its end.
+        let text = "[Service]\nExecStart=\nExecStop=/usr/bin/true\n";
+        std::fs::write(directory.join("ordered.conf"), text)
+            .unwrap_or_else(|e| fail(&format!("{unit}: {e}")));
+    }
+    ordered
 }
 
 fn boot(machine: &Path, root: &Path, layers: &[&Path]) -> Boot {

@@ -169,9 +169,11 @@ impl Report {
             "a container's first boot, ms of user space: {:.0} without, {:.0} with the packaged, {:.0} with ours",
             boots.without, boots.packaged, boots.ours
         );
-        let idle = boots.idle - boots.without;
         println!(
-            "added: packaged {theirs:.0}, ours {ours:.0}, the same units with programs that do nothing {idle:.0}"
+            "added: packaged {theirs:.0}, ours {ours:.0}: {:.0} for the order of the units, {:.0} for starting a process for each, {:.0} for what they do",
+            boots.ordered - boots.without,
+            boots.idle - boots.ordered,
+            boots.ours - boots.idle
         );
         println!(
             "CPU of the cloud-* units: {:.0}, {:.0}, {:.0}",
