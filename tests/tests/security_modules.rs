@@ -173,7 +173,7 @@ fn enforcing(name: &str) -> Machine {
     let machine = Machine::with(name, &SELINUX);
     machine.install();
     machine.run(&["semodule", "-n", "-s", "default", "-i", "/usr/share/selinux/packages/firstlight.cil"]);
-    machine.kernel_words("security=selinux selinux=1 enforcing=0");
+    machine.kernel_words("security=selinux selinux=1 enforcing=1");
     machine
 }
 
