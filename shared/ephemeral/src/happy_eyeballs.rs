@@ -186,8 +186,14 @@ impl Race<'_, '_> {
             }
             State::Resolving(_) => drop(self.begin(request, attempt)?),
             State::Running(_) | State::Complete(_) => {
-                if let Some(done) = attempt.result() {
-                    return check_response(self.sys, request, done).map(Some);
+                let is_first = matches!(attempt.state, State::Running(_));
+                match attempt.result() {
+                    // Redirects are rare; they are followed one request at a time.
+                    Some(Ok(response)) if is_first && response.is_redirect() => {
+                        attempt.state = State::Complete(Box::new(self.sys.try_fetch(request, self.deadline)));
+                    }
+                    Some(done) => return check_response(self.sys, request, done).map(Some),
+                    None => {}
                 }
             }
             State::Waiting(_) | State::Failed => {}
@@ -457,6 +463,25 @@ mod tests {
             }
             assert!((limit..limit + Duration::from_secs(2)).contains(&now), "{pause:?}: {now:?}");
         }
+    }
+
+    /// As for `python3 -m http.server`, which redirects from a directory without its slash.
+    #[test]
+    fn redirects_are_followed() {
+        let (target, second) = server(&[(GOOD, 0)]);
+        let moved = format!(
+            "HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:{target}/there\r\nContent-Length: 0\r\n\r\n"
+        );
+        let (port, first) = server(&[(moved.clone().leak(), 0), (moved.leak(), 0)]);
+        assert_eq!(run(&[get(port).retries(0, Duration::ZERO)], 20).unwrap().response.body, b"hi");
+        for thread in [first, second] {
+            thread.join().unwrap();
+        }
+        // Not without an end, and not without a place.
+        let (port, thread) = server(&[("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", 0); 2]);
+        let e = run(&[get(port)], 20).unwrap_err().to_string();
+        assert!(e.contains("redirect without Location"), "{e}");
+        thread.join().unwrap();
     }
 
     /// A name that no server resolves does not delay the others. (Resolvers give up after ten seconds or more.)

@@ -37,6 +37,11 @@ use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info
 const MAX_REDIRECTS: usize = 10;
 
 impl Response {
+    /// Returns whether the resource is at another URL.
+    pub fn is_redirect(&self) -> bool {
+        matches!(self.status, 301 | 302 | 303 | 307 | 308)
+    }
+
     /// Returns the pause that a busy server requests (429 or 503): a second, unless `Retry-After` says more; `None` for another
     /// status. `now` is the wall-clock time since the epoch.
     pub fn requested_pause(&self, now: Duration) -> Option<Duration> {
@@ -157,7 +162,7 @@ impl System {
         for _ in 0..=MAX_REDIRECTS {
             let response =
                 self.exchange(request, &RequestParts { headers: &headers, ..ask.clone() }, partial)?;
-            if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+            if !response.is_redirect() {
                 return Ok(response);
             }
             let Some(location) = response.headers.get("location") else {
