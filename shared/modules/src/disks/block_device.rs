@@ -41,8 +41,9 @@ pub fn mount_device(sys: &System, mount: &MountInfo) -> Option<String> {
         return Some(mount.source.clone());
     }
     // Without an initrd the kernel calls its root /dev/root, which does not exist; the device number leads to the name.
+    // A container on a directory of its host sees the host's device in sysfs, and has no node for it.
     let numbered = devname(sys, &format!("/sys/dev/block/{}:{}", mount.major, mount.minor));
-    numbered.or_else(|| {
+    numbered.filter(|path| sys.is_block_device(path)).or_else(|| {
         if mount.source != "/dev/root" {
             return None;
         }
@@ -162,6 +163,23 @@ mod tests {
             let device = BlockDevice { path: "/dev/mapper/root".into(), sysfs };
             assert_eq!(device.device_mapper(&sandbox.sys), expected);
         }
+    }
+
+    /// As in a container on a directory of its host.
+    #[test]
+    fn a_device_without_a_node_is_no_device() {
+        let sandbox = Sandbox::new("{}");
+        let mount = system::MountInfo {
+            major: 254,
+            minor: 0,
+            mount_point: "/".into(),
+            options: "rw".into(),
+            fs_type: "ext4".into(),
+            source: "/dev/vda".into(),
+        };
+        let options = system::WriteOptions::default();
+        sandbox.sys.write("/sys/dev/block/254:0/uevent", "DEVNAME=vda\n", options).unwrap();
+        assert_eq!(super::mount_device(&sandbox.sys, &mount), None);
     }
 
     #[test]
