@@ -11,15 +11,22 @@ use crate::exit_code;
 use crate::machine::Machine;
 
 /// Generated network files: directory and name, in which `*` is any text.
-const NETWORK_FILES: [(&str, &str); 7] = [
+const NETWORK_FILES: [(&str, &str); 8] = [
     ("/etc/netplan", "50-cloud-init.yaml"),
     ("/etc/NetworkManager/conf.d", "99-cloud-init.conf"),
     ("/etc/NetworkManager/conf.d", "30-cloud-init-ip6-addr-gen-mode.conf"),
     ("/etc/NetworkManager/system-connections", "cloud-init-*.nmconnection"),
     ("/etc/systemd/network", "10-cloud-init-*.network"),
     ("/etc/systemd/network", "10-cloud-init-*.netdev"),
+    ("/etc/network/interfaces.d", "50-cloud-init"),
+    // Releases before 20.1.
     ("/etc/network/interfaces.d", "50-cloud-init.cfg"),
 ];
+
+/// Directories in which generated network files have the names of others, and begin with [`GENERATED_FILE`].
+const SYSCONFIG: [&str; 2] = ["/etc/sysconfig/network-scripts", "/etc/sysconfig/network"];
+const SYSCONFIG_FILES: [&str; 6] = ["ifcfg-*", "route-*", "route6-*", "ifroute-*", "ifrule-*", "ifsysctl-*"];
+const GENERATED_FILE: &str = "# Created by cloud-init ";
 
 /// The heading of a plan for the files that are removed without any option.
 const STATE: &str = "the state of earlier boots";
@@ -179,6 +186,16 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
         for (directory, pattern) in NETWORK_FILES {
             for name in sys.list(directory)?.into_iter().filter(|name| matches(pattern, name)) {
                 sys.remove(format!("{directory}/{name}"))?;
+            }
+        }
+        for directory in SYSCONFIG {
+            let has_pattern = |name: &String| SYSCONFIG_FILES.iter().any(|pattern| matches(pattern, name));
+            for path in
+                sys.list(directory)?.iter().filter(|n| has_pattern(n)).map(|n| format!("{directory}/{n}"))
+            {
+                if sys.read_text_if_exists(&path)?.is_some_and(|text| text.starts_with(GENERATED_FILE)) {
+                    sys.remove(&path)?;
+                }
             }
         }
     }

@@ -28,6 +28,34 @@ fn clean_removes_only_what_is_requested() {
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
+/// Of every network service, and nothing that somebody else wrote.
+#[test]
+fn clean_removes_the_network_files_of_each_renderer() {
+    let machine = enabled();
+    let header = "# Created by cloud-init automatically, do not edit.\n#\nDEVICE=eth0\n";
+    let generated = [
+        ("etc/network/interfaces.d/50-cloud-init", ""),
+        ("etc/network/interfaces.d/50-cloud-init.cfg", ""),
+        ("etc/NetworkManager/system-connections/cloud-init-eth0.nmconnection", ""),
+        ("etc/sysconfig/network-scripts/ifcfg-eth0", header),
+        ("etc/sysconfig/network-scripts/route6-eth0", header),
+        ("etc/sysconfig/network/ifroute-eth0", header),
+    ];
+    let others = [
+        ("etc/network/interfaces.d/lab", ""),
+        ("etc/sysconfig/network-scripts/ifcfg-lo", "DEVICE=lo\n"),
+        ("etc/sysconfig/network/config", header),
+    ];
+    generated.iter().chain(&others).for_each(|(path, text)| machine.put(path, text));
+    assert_eq!(machine.run("clean --configs all").0, 0);
+    for (path, _) in generated {
+        assert!(!machine.exists(path), "{path}");
+    }
+    for (path, _) in others {
+        assert!(machine.exists(path), "{path}");
+    }
+}
+
 /// `output:` may set a target for each stream. A program that reads the output is not a log.
 #[test]
 fn clean_removes_the_logs_of_each_stream() {
