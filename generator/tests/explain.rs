@@ -63,6 +63,20 @@ fn explain_prints_the_evidence_of_each_datasource() {
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), text);
 }
 
+/// The decision and its row say the same.
+#[test]
+fn a_named_datasource_is_found() {
+    let sandbox = Sandbox::new("explain-named");
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Ec2 ]\n");
+    sandbox.write("/proc/cmdline", "ds=nocloud;s=http://192.0.2.1/");
+    let text = explain(&sandbox, &["--explain"]);
+    assert!(
+        text.contains("\nNoCloud       found      named explicitly; no datasource is checked\n"),
+        "{text}"
+    );
+    assert!(text.contains("cloud-init is enabled: datasource 'nocloud' is named explicitly\n"), "{text}");
+}
+
 /// The printed remedy enables cloud-init.
 #[test]
 fn printed_remedy_enables_cloud_init() {

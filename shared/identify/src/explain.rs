@@ -10,7 +10,8 @@ use crate::log::Log;
 use crate::paths::{Env, Paths, Roots};
 use crate::plan::{self, Plan};
 use crate::policy::{self, Mode};
-use crate::verdict::{Enablement, Verdict};
+use crate::text::list_items;
+use crate::verdict::{self, Enablement, Verdict};
 
 /// One line of the table.
 struct Row {
@@ -78,7 +79,12 @@ fn rows(facts: &Facts<'_>, plan: &Plan) -> Vec<Row> {
     let candidates = &facts.candidates().names;
     let known =
         |name: &str| plan.verdicts.iter().find(|(n, _)| n == name).map(|(_, verdict)| verdict.clone());
-    let check = |name: &str| known(name).or_else(|| checks::check(name, facts));
+    let named = facts.settings().datasource.as_deref().map(list_items).unwrap_or_default();
+    let is_named = |name: &str| named.iter().any(|entry| clouds::is_name(entry, name));
+    let check = |name: &str| match is_named(name) {
+        true => Some(verdict::found("named explicitly; no datasource is checked")),
+        false => known(name).or_else(|| checks::check(name, facts)),
+    };
     let mut lines: Vec<Row> = candidates
         .iter()
         .map(|name| Row { name: name.clone(), is_candidate: true, verdict: check(name) })

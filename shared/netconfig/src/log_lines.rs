@@ -101,7 +101,9 @@ const MAX_LEN: usize = 16 << 10;
 /// Returns a configuration as Python prints it, without possible secrets, and truncated if it is large.
 pub fn redacted(config: &Node) -> String {
     let mut text = String::new();
-    write_value(&mut text, "", config, &|key, value| UNREDACTED_KEYS.contains(&key) || is_address(value));
+    write_value(&mut text, "", config, &|key, value| {
+        UNREDACTED_KEYS.contains(&key) || is_address(value) || value == "default"
+    });
     if text.len() > MAX_LEN {
         text.truncate(text.floor_char_boundary(MAX_LEN));
         text.push('…');
@@ -188,6 +190,10 @@ mod tests {
                 "{'password': REDACTED, 'a': {'auth': REDACTED}}",
             ),
             ("{password:hunter2: a, '10.0.0.0/8': 1}", "{REDACTED: REDACTED, '10.0.0.0/8': 1}"),
+            (
+                "{routes: [{to: default, via: 10.0.0.1}]}",
+                "{'routes': [{'to': 'default', 'via': '10.0.0.1'}]}",
+            ),
             ("", "None"),
         ] {
             assert_eq!(redacted(&config::yaml::parse("t", yaml).unwrap().root), expected);
