@@ -3,7 +3,7 @@
 use tests::Machine;
 
 const SEED: &str = "/var/lib/cloud/seed/nocloud";
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx a@e";
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx a@e";
 /// What facts-more writes before the page.
 const PAGE: &str = "=== doctor\n";
 

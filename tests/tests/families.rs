@@ -51,7 +51,7 @@ fn boots(variant: &str, service: &str, network_file: &str, more: &str) {
     let repositories = std::fs::read_to_string(tests_dir().join("guest/repositories"));
     machine.write("/srv/repositories", &repositories.unwrap_or_default());
     machine.run(&["bash", "-c", SETUP, "setup", variant, service]);
-    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx";
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx";
     let seed = "/var/lib/cloud/seed/nocloud";
     machine.write(&format!("{seed}/user-data"), &(USER_DATA.replace("KEY", key) + more));
     machine.write(&format!("{seed}/meta-data"), "instance-id: i-family\n");

@@ -3,7 +3,7 @@
 
 use tests::{Boot, STAGES, Sandbox, check_boot};
 
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user";
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxx user";
 
 /// The stages' names in status.json.
 const RECORDS: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use tests::{Boot, Sandbox};
 
 const KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx bob@example";
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx bob@example";
 
 fn link(sandbox: &Sandbox, path: &str, target: &str) {
     let path = sandbox.path(path);

@@ -24,7 +24,7 @@ const WITHOUT: [(&str, &str); 6] = [
 const USER_DATA: &str = "#cloud-config
 hostname: tiny
 ssh_authorized_keys:
-  - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx tiny@example
+  - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx tiny@example
 write_files:
   - path: /srv/test/file
     content: written

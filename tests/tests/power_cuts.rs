@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tests::{FileSystem, Recording, Sandbox};
 
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user";
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxx user";
 const USER_DATA: &str = "#cloud-config
 hostname: cutter
 users:
 - default
 - name: amy
-  ssh_authorized_keys: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user']
+  ssh_authorized_keys: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxx user']
   sudo: 'ALL=(ALL) NOPASSWD:ALL'
   passwd: '$6$salt$hash'
   lock_passwd: false

@@ -4,9 +4,9 @@
 use tests::{Boot, Sandbox, check_boot, tests_dir};
 
 const CLOUDS_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheCloudNobodyHasItxxxxxxxxxx cloud";
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheCloudNobodyHasItxxxxxxxxx cloud";
 const USERS_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user";
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxx user";
 const INCLUDE: &str = "#include\nhttp://127.0.0.1:8080/config\n";
 
 fn config() -> String {

@@ -151,7 +151,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             page.findings.warning(home, problem, remedy);
         }
         if let Some(file) = access.cut_file {
-            let problem = format!("user {name} cannot log in: the key in {file} is cut off");
+            let problem = format!("user {name} cannot log in: the key in {file} is cut off or changed");
             let remedy = "a key is one line: compare it with the public key of the client";
             page.findings.warning(&place, problem, remedy);
         }
@@ -538,14 +538,15 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
     pairs.find(|(kind, data)| kind.contains('-') && data.starts_with("AAAA"))
 }
 
-/// Returns whether the fields of a key, each of which begins with its length (RFC 4253, section 6.6), are cut off, as by a line break.
+/// Returns whether sshd does not take a key, because its fields, each of which begins with its length (RFC 4253, section 6.6), are cut
+/// off, as by a line break, or are followed by something else.
 fn is_cut(line: &str) -> bool {
     let Some((kind, data)) = key_of(line) else { return false };
     // A certificate has numbers beside its fields.
     if kind.contains("-cert-") {
         return false;
     }
-    let Some(data) = encoding::base64::decode_mime(data.as_bytes()) else { return true };
+    let Some(data) = encoding::base64::decode_strict(data.as_bytes()) else { return true };
     let fields = match kind {
         "ssh-ed25519" => 2,
         _ if kind.starts_with("sk-ecdsa") => 4,
@@ -556,9 +557,8 @@ fn is_cut(line: &str) -> bool {
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let Some(next) = after.get(u32::from_be_bytes(*length) as usize..) else { return true };
         (rest, found) = (next, found + 1);
-        // What follows the last one is not our concern.
         if found == fields {
-            return false;
+            return fields > 1 && !rest.is_empty();
         }
     }
     true
@@ -687,7 +687,7 @@ mod tests {
 
     #[test]
     fn damaged_keys_are_not_keys() {
-        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx";
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx";
         for (line, expected) in [
             (key.to_string(), true),
             (format!("no-pty,command=\"a b\" {key} al@host"), true),
@@ -713,6 +713,11 @@ mod tests {
         }
         assert!(!super::is_cut("ssh-rsa-cert-v01@openssh.com AAAA al@host"));
         assert!(super::is_cut("ssh-ed25519 AAAA"));
+        let ed25519 = [field(b"ssh-ed25519"), field(&[7; 32])].concat();
+        for (end, is_cut) in [(&[][..], false), (&[0], true), (&[0, 0, 0, 1, 0], true)] {
+            let data = encoding::base64::encode(&[&ed25519, end].concat());
+            assert_eq!(super::is_cut(&format!("ssh-ed25519 {data} al@host")), is_cut, "{end:?}");
+        }
     }
 
     #[test]
