@@ -59,7 +59,10 @@ fn each_customization_is_named_with_what_it_becomes() {
         ),
         (
             "/var/lib/dpkg/status",
-            "Package: my-agent\nStatus: install ok installed\nDepends: libc6, cloud-init (>= 22)\n\n",
+            &format!(
+                "Package: my-agent\nStatus: install ok installed\nDepends: libc6, cloud-init (>= 22)\n\nPackage: cloud-init\n\
+                 Conffiles:\n /etc/cloud/cloud.cfg {sum}\n /etc/cloud/templates/none.tmpl {sum}\n"
+            ),
         ),
         ("/var/lib/cloud/handlers/mine.py", "def list_types(): return []\n"),
         ("/usr/bin/python3", ""),
@@ -72,6 +75,8 @@ fn each_customization_is_named_with_what_it_becomes() {
         ("/etc/systemd/system/agent.service", "[Unit]\nAfter=cloud-init-main.service\n"),
         ("/usr/local/bin/tool", "#!/usr/bin/python3\nfrom cloudinit import util\n"),
         ("/opt/agent/lib/a.py", "import os\nimport cloudinit.util\n"),
+        ("/etc/systemd/system/health.service", "[Service]\nExecStart=python3 -c 'import cloudinit.util'\n"),
+        ("/etc/cron.d/health", "@daily root python3 -c 'from cloudinit import util'\n"),
         ("/usr/local/bin/other", "#!/bin/sh\necho cloudinit\n"),
     ] {
         machine.put(path, text);
@@ -94,6 +99,9 @@ fn each_customization_is_named_with_what_it_becomes() {
         "warning  /etc/systemd/system/agent.service: concerns agent.service",
         "warning  /usr/local/bin/tool: imports Python's module cloudinit",
         "warning  /opt/agent/lib/a.py: imports Python's module cloudinit",
+        "warning  /etc/systemd/system/health.service: imports Python's module cloudinit",
+        "warning  /etc/cron.d/health: imports Python's module cloudinit",
+        "note     /etc/cloud/cloud.cfg: changed since the package was installed",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -236,7 +236,7 @@ pub static CLOUD_INIT: CommandSpec = command(
     ),
     command(
         "try",
-        "Boot a throwaway container without network for this user-data, and show what it did.",
+        "Boot a throwaway container on an isolated network for this user-data, and show what it did.",
         &[
             flag("shell", None, "Open a shell in the container before it is removed."),
             option("keep", None, "DIR", Directory, "Keep what the boot wrote in this new directory."),

@@ -179,6 +179,26 @@ fn modules(sys: &System, settings: &Settings, python: &[String], findings: &mut 
             "the change is lost with Python's cloud-init",
         );
     }
+    for path in changed_conffiles(sys) {
+        const BECOMES: &str = "it is kept if dpkg may: it asks, or in a script needs --force-confold";
+        findings.add(Severity::Note, path, "changed since the package was installed", BECOMES);
+    }
+}
+
+/// Returns configuration files of the package `cloud-init` that differ from it.
+fn changed_conffiles(sys: &System) -> Vec<String> {
+    let status = sys.read_text("/var/lib/dpkg/status").unwrap_or_default();
+    let of_package = |text: &&str| {
+        ["Package: cloud-init\n", "Package: cloud-init-base\n"].iter().any(|l| text.starts_with(l))
+    };
+    let lines = status.split("\n\n").filter(of_package).flat_map(str::lines);
+    let files = lines.filter_map(|line| line.strip_prefix(" /")?.split_once(' '));
+    let changed = files.filter_map(|(path, sum)| {
+        let path = format!("/{path}");
+        let now = sys.read_at_most(&path, 1 << 20).ok()?;
+        (encoding::md5::hex(&now) != sum).then_some(path)
+    });
+    changed.collect()
 }
 
 /// Returns files of the package `cloud-init` that differ from it, configuration excepted.
@@ -287,7 +307,9 @@ fn importers(sys: &System, top: &str, depth: usize, left: &mut usize, findings: 
         if sys.is_dir(&path) && depth > 0 {
             importers(sys, &path, depth - 1, left, findings);
         } else if sys.is_file(&path)
-            && (name.ends_with(".py") || sys.read_head(&path, 2).is_ok_and(|head| head == b"#!"))
+            && ([".py", ".service"].iter().any(|end| name.ends_with(end))
+                || top.contains("/cron")
+                || sys.read_head(&path, 2).is_ok_and(|head| head == b"#!"))
         {
             let text = sys.read_head(&path, MAX_HEAD).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
