@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::{MountInfo, Result, ResultExt, System, debug};
 
@@ -26,6 +27,11 @@ impl System {
             // What is mounted may be a single file, also a pipe, whose opening would wait for a writer.
             let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let opened = rustix::fs::open(*path, how, Mode::empty());
+            if matches!(opened, Err(Errno::ACCESS)) && !["/", directory].contains(path) {
+                // A policy that denies root to look at it also denies to write there.
+                debug!(self, "The file system of {path} is not flushed: a security policy denies access");
+                continue;
+            }
             let flushed = opened.and_then(rustix::fs::syncfs).map_err(std::io::Error::from);
             failed = failed.and(flushed.context(format_args!("flushing the file system of {path}")));
         }
