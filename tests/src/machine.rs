@@ -163,9 +163,9 @@ impl Machine {
         script("vm", &[&text(&self.dir), "late", &text(seed)]);
     }
 
-    /// Plugs in a second NIC with this MAC address when the local stage has started.
-    pub fn attach_late_nic(&self, mac: &str) {
-        script("vm", &[&text(&self.dir), "late-nic", mac]);
+    /// Plugs in a second NIC with this MAC address when a stage has started: `init-local` or `init`.
+    pub fn attach_late_nic(&self, mac: &str, stage: &str) {
+        script("vm", &[&text(&self.dir), "late-nic", mac, stage]);
     }
 
     /// Sets additional words of the kernel command line for later boots.

@@ -111,7 +111,7 @@ fn late_nic_is_configured() {
     machine.write(&format!("{drive}/meta_data.json"), r#"{"uuid": "i-late-nic", "hostname": "late"}"#);
     machine.write(&format!("{drive}/network_data.json"), &network);
     machine.write(&format!("{drive}/user_data"), "#cloud-config\nssh_genkeytypes: [ed25519]\n");
-    machine.attach_late_nic("52:54:00:12:34:57");
+    machine.attach_late_nic("52:54:00:12:34:57", "init-local");
     machine.make_disk();
     let facts = machine.boot_vm();
     let log = facts.file("/var/log/cloud-init.log").unwrap_or_default();
@@ -120,4 +120,44 @@ fn late_nic_is_configured() {
     for address in ["10.8.6.2/24", "10.8.7.2/24"] {
         assert!(addresses.contains(address), "{address}: {addresses}\n{log}");
     }
+}
+
+/// A NIC that udev adds after the network was written, and before its rule and the queue of hotplug are there.
+#[test]
+#[ignore = "a virtual machine: make slow"]
+fn nic_before_the_queue_opens_is_configured() {
+    if testing_upstream() {
+        return not_tried("nic_before_the_queue_opens_is_configured", "upstream misses such a NIC");
+    }
+    let seed = "/var/lib/cloud/seed/nocloud";
+    let nic = |name: &str, mac: &str, address: &str| {
+        format!("  {name}: {{match: {{macaddress: '{mac}'}}, set-name: {name}, addresses: [{address}]}}\n")
+    };
+    let machine = Machine::new("vm-missed-nic");
+    let config = nic("eth0", "52:54:00:12:34:56", "10.8.6.2/24");
+    machine.write(&format!("{seed}/network-config"), &format!("version: 2\nethernets:\n{config}"));
+    machine.write(&format!("{seed}/meta-data"), "instance-id: i-missed-nic\n");
+    // The service describes the NIC, which appears while bootcmd runs.
+    machine.write("/srv/nic", &nic("lan1", "52:54:00:12:34:57", "10.8.7.2/24"));
+    machine.write(
+        &format!("{seed}/user-data"),
+        &format!(
+            "#cloud-config\nssh_genkeytypes: [ed25519]\nupdates: {{network: {{when: [boot-new-instance, hotplug]}}}}\nbootcmd:\n\
+             - cat /srv/nic >>{seed}/network-config\n- until [ -e /sys/class/net/eth1 ]; do sleep 0.1; done\n- udevadm settle\n"
+        ),
+    );
+    machine.attach_late_nic("52:54:00:12:34:57", "init");
+    let wait = "#!/bin/sh\ntries=0\nwhile [ $tries -lt 240 ] && ! ip -br addr | grep -q 10.8.7.2; do sleep 0.5; tries=$((tries + 1)); done\n\
+                ip -br addr\n";
+    machine.write("/usr/local/sbin/facts-more", wait);
+    machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
+    machine.make_disk();
+    let facts = machine.boot_vm();
+    let addresses = facts.text("more");
+    let has = |name: &str, address: &str| {
+        addresses.lines().any(|line| line.starts_with(name) && line.contains(address))
+    };
+    let log = facts.file("/var/log/cloud-init.log").unwrap_or_default();
+    assert!(has("eth0", "10.8.6.2/24") && has("lan1", "10.8.7.2/24"), "{addresses}\n{log}");
+    assert!(log.contains("was plugged in during the boot; udev reports it again for hotplug"), "{log}");
 }
