@@ -342,6 +342,26 @@ fn values_are_written_in_the_types_of_netplan() {
     }
 }
 
+/// netplan rejects DHCP settings of two families that differ, also those of a wireless device, which only netplan reads.
+#[test]
+fn dhcp_settings_are_the_same_for_both_families_of_netplan() {
+    let device = "{dhcp4: true, dhcp6: true, dhcp4-overrides: {use-dns: false}";
+    let unified = "dhcp6-overrides: {use-dns: false}}";
+    for (section, is_changed) in
+        [("ethernets", true), ("wifis", true), ("renderer: NetworkManager, wifis", false)]
+    {
+        let network = |device: &str| format!("network: {{version: 2, {section}: {{e: {device}}}}}");
+        let converted =
+            convert("yaml", "x", &network(&format!("{device}}}")), ("netplan", "ubuntu"), &Facts::default());
+        let converted = converted.unwrap();
+        let parsed = |text: &str| config::yaml::parse("y", text).unwrap().root.to_json();
+        let expected = if is_changed { format!("{device}, {unified}") } else { format!("{device}}}") };
+        assert_eq!(parsed(&converted.files[0].content), parsed(&network(&expected)), "{section}");
+        let findings: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(findings.iter().any(|f| f.contains("DHCPv4 for both")), is_changed, "{findings:?}");
+    }
+}
+
 /// netplan compares permanent addresses only, which a NIC of a container and one with a random address do not have.
 #[test]
 fn netplan_matches_a_temporary_mac_by_name() {
