@@ -271,6 +271,7 @@ fn route_entry(route: &Route, subnet: &Subnet) -> Node {
     entry.insert_some("table", route.table.clone());
     entry.insert_some("from", route.from.as_deref());
     entry.insert_some("scope", route.scope.as_deref());
+    entry.insert_some("type", route.kind.as_deref());
     entry.insert_some("on-link", route.on_link.then_some(true));
     for (key, value) in route.attributes.iter() {
         entry.insert(key.clone(), value.clone());
