@@ -409,6 +409,55 @@ fn networkd_writes_gateway_metrics_and_bridges_without_ports() {
     assert_eq!(files.matches("ConfigureWithoutCarrier=yes").count(), 1, "{files}");
 }
 
+/// NetworkManager's metric of a family is that of every route without its own.
+#[test]
+fn network_manager_keeps_the_metrics_of_further_default_routes() {
+    for (first, metrics) in [
+        (
+            "routes: [{to: 0.0.0.0/0, via: 10.0.0.1}, ",
+            "route1=0.0.0.0/0,10.0.0.1\nroute2=0.0.0.0/0,10.0.0.2,500\n",
+        ),
+        ("gateway4: 10.0.0.1, routes: [", "gateway=10.0.0.1\nroute1=0.0.0.0/0,10.0.0.2,500\n"),
+        ("routes: [", "route-metric=500\nroute1=0.0.0.0/0,10.0.0.2\n"),
+    ] {
+        let input = format!(
+            "version: 2\nethernets: {{e: {{addresses: [10.0.0.5/24], {first}{{to: default, via: 10.0.0.2, metric: 500}}]}}}}\n"
+        );
+        let (files, _) = rendered(&input, "network-manager", "debian");
+        assert!(files.contains(metrics), "{files}");
+    }
+}
+
+/// ifup fails for a NIC whose gateway another has by DHCP.
+#[test]
+fn eni_prefers_fixed_gateways_to_those_of_leases() {
+    for (input, metrics) in [
+        (
+            "a: {dhcp4: true}, b: {addresses: [10.0.0.5/24], gateway4: 10.0.0.1}, c: {dhcp4: true}",
+            &["metric 2000"][..],
+        ),
+        (
+            "a: {dhcp4: true}, b: {addresses: [10.0.0.5/24], routes: [{to: default, via: 10.0.0.1}]}",
+            &["metric 2000"],
+        ),
+        (
+            "a: {dhcp4: true, dhcp4-overrides: {use-routes: false}}, b: {addresses: [10.0.0.5/24], gateway4: 10.0.0.1}",
+            &[],
+        ),
+        (
+            "a: {dhcp4: true}, b: {addresses: [10.0.0.5/24], routes: [{to: default, via: 10.0.0.1, table: 7}]}",
+            &[],
+        ),
+        ("a: {dhcp4: true}, b: {addresses: ['fd00::5/64'], gateway6: 'fd00::1'}", &[]),
+        ("a: {dhcp4: true}, b: {dhcp4: true}", &[]),
+    ] {
+        let (files, _) = rendered(&format!("version: 2\nethernets: {{{input}}}\n"), "eni", "debian");
+        let found: Vec<&str> =
+            files.lines().map(str::trim).filter(|line| line.starts_with("metric")).collect();
+        assert_eq!(found, metrics, "{input}");
+    }
+}
+
 /// NetworkManager rejects a profile with a time out of its range.
 #[test]
 fn network_manager_writes_the_times_of_bridges() {
