@@ -409,22 +409,36 @@ fn networkd_writes_gateway_metrics_and_bridges_without_ports() {
     assert_eq!(files.matches("ConfigureWithoutCarrier=yes").count(), 1, "{files}");
 }
 
-/// NetworkManager's metric of a family is that of every route without its own.
+/// NetworkManager's metric of a family is that of every route without its own, and ifcfg files have one gateway.
 #[test]
-fn network_manager_keeps_the_metrics_of_further_default_routes() {
-    for (first, metrics) in [
+fn metrics_of_further_default_routes_are_their_own() {
+    for (first, metrics, in_ifcfg) in [
         (
             "routes: [{to: 0.0.0.0/0, via: 10.0.0.1}, ",
             "route1=0.0.0.0/0,10.0.0.1\nroute2=0.0.0.0/0,10.0.0.2,500\n",
+            "GATEWAY=10.0.0.1\n",
         ),
-        ("gateway4: 10.0.0.1, routes: [", "gateway=10.0.0.1\nroute1=0.0.0.0/0,10.0.0.2,500\n"),
-        ("routes: [", "route-metric=500\nroute1=0.0.0.0/0,10.0.0.2\n"),
+        (
+            "gateway4: 10.0.0.1, routes: [",
+            "gateway=10.0.0.1\nroute1=0.0.0.0/0,10.0.0.2,500\n",
+            "GATEWAY=10.0.0.1\n",
+        ),
+        (
+            "routes: [",
+            "route-metric=500\nroute1=0.0.0.0/0,10.0.0.2\n",
+            "GATEWAY=10.0.0.2\nIPADDR=10.0.0.5\nIPV4_ROUTE_METRIC=500\n",
+        ),
     ] {
         let input = format!(
             "version: 2\nethernets: {{e: {{addresses: [10.0.0.5/24], {first}{{to: default, via: 10.0.0.2, metric: 500}}]}}}}\n"
         );
         let (files, _) = rendered(&input, "network-manager", "debian");
         assert!(files.contains(metrics), "{files}");
+        let (files, _) = rendered(&input, "sysconfig", "rhel");
+        assert!(files.contains(in_ifcfg), "{files}");
+        let is_further = in_ifcfg.contains("10.0.0.1");
+        let further = "ADDRESS0=0.0.0.0\nGATEWAY0=10.0.0.2\nNETMASK0=0.0.0.0\nMETRIC0=500\n";
+        assert_eq!(files.contains(further), is_further, "{files}");
     }
 }
 
