@@ -325,6 +325,8 @@ fn values_are_written_in_the_types_of_netplan() {
             "dhcp4: true, routing-policy: [{table: '254', mark: 16, from: 0.0.0.0/0}]",
         ),
         ("dhcp4: true, set-name: e", "dhcp4: true"),
+        // networkd ignores the file of an empty match.
+        ("dhcp4: true, match: {}", "dhcp4: true, match: {name: '*'}"),
         ("dhcp4: true, set-name: lan", "dhcp4: true, match: {name: e}, set-name: lan"),
         // NetworkManager's own settings are not changed.
         (
@@ -362,9 +364,9 @@ fn dhcp_settings_are_the_same_for_both_families_of_netplan() {
     }
 }
 
-/// netplan compares permanent addresses only, which a NIC of a container and one with a random address do not have.
+/// netplan, and networkd for a NIC that gets another address, compare permanent addresses only, which a NIC of a container and one with a random address do not have.
 #[test]
-fn netplan_matches_a_temporary_mac_by_name() {
+fn a_temporary_mac_is_matched_by_name() {
     let nic = netconfig::parse::NicFacts {
         name: "eth1".into(),
         mac: "52:54:00:00:00:01".into(),
@@ -391,6 +393,9 @@ fn netplan_matches_a_temporary_mac_by_name() {
         let expected = format!("network: {{version: 2, ethernets: {{{expected}}}}}");
         assert_eq!(parsed(&converted.files[0].content), parsed(&expected), "{input}");
     }
+    let input = "{version: 2, ethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, macaddress: '52:54:00:00:00:02', dhcp4: true}}}";
+    let unit = convert("yaml", "x", input, ("networkd", "debian"), &facts).unwrap().files.remove(0);
+    assert!(unit.content.contains("[Match]\nName=eth1\n\n"), "{}", unit.content);
 }
 
 fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) {

@@ -65,8 +65,12 @@ pub fn prune(config: &Node, parsed: &Parsed, findings: &mut Findings) -> Node {
         let Some(device) = node.as_map_mut() else { continue };
         if let Some(link) = links.get(&*id).filter(|_| SECTIONS.contains(&&*section)) {
             off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
-            if device.get("match").is_none() || link.has_temporary_mac {
-                match_by_name(device, link);
+            match device.get("match").and_then(Node::as_map) {
+                Some(all) if all.is_empty() => {
+                    drop(device.insert("match", Node::from([("name", Node::from("*"))])))
+                }
+                Some(_) if !link.has_temporary_mac => {}
+                _ => match_by_name(device, link),
             }
         }
         if !is_managed && unify_overrides(device) {
