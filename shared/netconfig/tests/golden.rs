@@ -325,6 +325,8 @@ fn values_are_written_in_the_types_of_netplan() {
             "dhcp4: true, routing-policy: [{table: '254', mark: 16, from: 0.0.0.0/0}]",
         ),
         ("dhcp4: true, set-name: e", "dhcp4: true"),
+        // networkd ignores the file of an empty match.
+        ("dhcp4: true, match: {}", "dhcp4: true, match: {name: '*'}"),
         ("dhcp4: true, set-name: lan", "dhcp4: true, match: {name: e}, set-name: lan"),
         // NetworkManager's own settings are not changed.
         (
@@ -342,9 +344,29 @@ fn values_are_written_in_the_types_of_netplan() {
     }
 }
 
-/// netplan compares permanent addresses only, which a NIC of a container and one with a random address do not have.
+/// netplan rejects DHCP settings of two families that differ, also those of a wireless device, which only netplan reads.
 #[test]
-fn netplan_matches_a_temporary_mac_by_name() {
+fn dhcp_settings_are_the_same_for_both_families_of_netplan() {
+    let device = "{dhcp4: true, dhcp6: true, dhcp4-overrides: {use-dns: false}";
+    let unified = "dhcp6-overrides: {use-dns: false}}";
+    for (section, is_changed) in
+        [("ethernets", true), ("wifis", true), ("renderer: NetworkManager, wifis", false)]
+    {
+        let network = |device: &str| format!("network: {{version: 2, {section}: {{e: {device}}}}}");
+        let converted =
+            convert("yaml", "x", &network(&format!("{device}}}")), ("netplan", "ubuntu"), &Facts::default());
+        let converted = converted.unwrap();
+        let parsed = |text: &str| config::yaml::parse("y", text).unwrap().root.to_json();
+        let expected = if is_changed { format!("{device}, {unified}") } else { format!("{device}}}") };
+        assert_eq!(parsed(&converted.files[0].content), parsed(&network(&expected)), "{section}");
+        let findings: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(findings.iter().any(|f| f.contains("DHCPv4 for both")), is_changed, "{findings:?}");
+    }
+}
+
+/// netplan, and networkd for a NIC that gets another address, compare permanent addresses only, which a NIC of a container and one with a random address do not have.
+#[test]
+fn a_temporary_mac_is_matched_by_name() {
     let nic = netconfig::parse::NicFacts {
         name: "eth1".into(),
         mac: "52:54:00:00:00:01".into(),
@@ -371,6 +393,9 @@ fn netplan_matches_a_temporary_mac_by_name() {
         let expected = format!("network: {{version: 2, ethernets: {{{expected}}}}}");
         assert_eq!(parsed(&converted.files[0].content), parsed(&expected), "{input}");
     }
+    let input = "{version: 2, ethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, macaddress: '52:54:00:00:00:02', dhcp4: true}}}";
+    let unit = convert("yaml", "x", input, ("networkd", "debian"), &facts).unwrap().files.remove(0);
+    assert!(unit.content.contains("[Match]\nName=eth1\n\n"), "{}", unit.content);
 }
 
 fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) {
@@ -387,6 +412,69 @@ fn networkd_writes_gateway_metrics_and_bridges_without_ports() {
     let (files, _) = rendered(input, "networkd", "debian");
     assert!(files.contains("Gateway=10.0.0.1\nMetric=7\n"), "{files}");
     assert_eq!(files.matches("ConfigureWithoutCarrier=yes").count(), 1, "{files}");
+}
+
+/// NetworkManager's metric of a family is that of every route without its own, and ifcfg files have one gateway.
+#[test]
+fn metrics_of_further_default_routes_are_their_own() {
+    for (first, metrics, in_ifcfg) in [
+        (
+            "routes: [{to: 0.0.0.0/0, via: 10.0.0.1}, ",
+            "route1=0.0.0.0/0,10.0.0.1\nroute2=0.0.0.0/0,10.0.0.2,500\n",
+            "GATEWAY=10.0.0.1\n",
+        ),
+        (
+            "gateway4: 10.0.0.1, routes: [",
+            "gateway=10.0.0.1\nroute1=0.0.0.0/0,10.0.0.2,500\n",
+            "GATEWAY=10.0.0.1\n",
+        ),
+        (
+            "routes: [",
+            "route-metric=500\nroute1=0.0.0.0/0,10.0.0.2\n",
+            "GATEWAY=10.0.0.2\nIPADDR=10.0.0.5\nIPV4_ROUTE_METRIC=500\n",
+        ),
+    ] {
+        let input = format!(
+            "version: 2\nethernets: {{e: {{addresses: [10.0.0.5/24], {first}{{to: default, via: 10.0.0.2, metric: 500}}]}}}}\n"
+        );
+        let (files, _) = rendered(&input, "network-manager", "debian");
+        assert!(files.contains(metrics), "{files}");
+        let (files, _) = rendered(&input, "sysconfig", "rhel");
+        assert!(files.contains(in_ifcfg), "{files}");
+        let is_further = in_ifcfg.contains("10.0.0.1");
+        let further = "ADDRESS0=0.0.0.0\nGATEWAY0=10.0.0.2\nNETMASK0=0.0.0.0\nMETRIC0=500\n";
+        assert_eq!(files.contains(further), is_further, "{files}");
+    }
+}
+
+/// ifup fails for a NIC whose gateway another has by DHCP.
+#[test]
+fn eni_prefers_fixed_gateways_to_those_of_leases() {
+    for (input, metrics) in [
+        (
+            "a: {dhcp4: true}, b: {addresses: [10.0.0.5/24], gateway4: 10.0.0.1}, c: {dhcp4: true}",
+            &["metric 2000"][..],
+        ),
+        (
+            "a: {dhcp4: true}, b: {addresses: [10.0.0.5/24], routes: [{to: default, via: 10.0.0.1}]}",
+            &["metric 2000"],
+        ),
+        (
+            "a: {dhcp4: true, dhcp4-overrides: {use-routes: false}}, b: {addresses: [10.0.0.5/24], gateway4: 10.0.0.1}",
+            &[],
+        ),
+        (
+            "a: {dhcp4: true}, b: {addresses: [10.0.0.5/24], routes: [{to: default, via: 10.0.0.1, table: 7}]}",
+            &[],
+        ),
+        ("a: {dhcp4: true}, b: {addresses: ['fd00::5/64'], gateway6: 'fd00::1'}", &[]),
+        ("a: {dhcp4: true}, b: {dhcp4: true}", &[]),
+    ] {
+        let (files, _) = rendered(&format!("version: 2\nethernets: {{{input}}}\n"), "eni", "debian");
+        let found: Vec<&str> =
+            files.lines().map(str::trim).filter(|line| line.starts_with("metric")).collect();
+        assert_eq!(found, metrics, "{input}");
+    }
 }
 
 /// NetworkManager rejects a profile with a time out of its range.

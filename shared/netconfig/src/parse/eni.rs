@@ -10,6 +10,8 @@ use std::rc::Rc;
 
 use config::{Findings, Map, Node, Position};
 
+use crate::address::is_ipv6;
+
 use super::characters::is_unsafe_in_files;
 use super::facts::{Facts, Include};
 use super::hook::{Effect, effect};
@@ -19,7 +21,7 @@ use super::section::version_1;
 const MAX_INCLUDE_DEPTH: usize = 8;
 
 /// The options that a subnet of version 1 has by the same name, `address` only with a static one.
-const SUBNET_OPTIONS: [&str; 6] = ["address", "broadcast", "gateway", "netmask", "pointopoint", "scope"];
+const SUBNET_OPTIONS: [&str; 5] = ["address", "broadcast", "netmask", "pointopoint", "scope"];
 
 /// The options of a bridge with a value for each port, and a line for each of these.
 const PORT_OPTIONS: [&str; 3] = ["bridge_pathcost", "bridge_portprio", "bridge_waitport"];
@@ -233,7 +235,15 @@ impl Device {
     ) {
         let is_1 = |word: &Node| word.as_str() == Some("1");
         let asks_dhcp = stanza.options.iter().any(|(name, words)| name == "dhcp" && words.iter().all(is_1));
+        let has_address = stanza.options.iter().any(|(name, _)| name == "address");
         let method = match (&*stanza.family, &*stanza.method) {
+            ("", _) => {
+                if has_address {
+                    "static"
+                } else {
+                    "manual"
+                }
+            }
             ("inet6", "dhcp") => "dhcp6",
             ("inet6", "auto") if asks_dhcp => "ipv6_dhcpv6-stateless",
             ("inet6", "auto") => "ipv6_slaac",
@@ -248,6 +258,7 @@ impl Device {
             ("control", text(interface.control)),
         ]);
         let mut more = Vec::new();
+        let mut gateways = Vec::new();
         let mut routes = Vec::new();
         let mut servers: Vec<Node> = Vec::new();
         for (option, words) in &stanza.options {
@@ -263,7 +274,9 @@ impl Device {
             };
             let option = option.as_str();
             match option {
-                "address" if stanza.method != "static" => {}
+                "address" if method != "static" => {}
+                "address" if subnet.get(option).is_some() => more.extend(first.as_str().map(String::from)),
+                "gateway" => gateways.push(first.clone()),
                 "metric" => drop(subnet.insert(option, number_or_text(first))),
                 _ if SUBNET_OPTIONS.contains(&option) => drop(subnet.insert(option, first.clone())),
                 "dns-nameservers" => servers = words.clone(),
@@ -289,6 +302,8 @@ impl Device {
                     }
                 }
                 "dhcp" if stanza.method == "auto" => {}
+                // It follows from the address.
+                "network" => {}
                 "vlan-raw-device" => self.set_parent(name, first),
                 "vlan-id" => drop(self.entry.insert("vlan_id", number_or_text(first))),
                 "bond-slaves" | "slaves" => {
@@ -322,6 +337,9 @@ impl Device {
                             routes.push(Node { at: first.at.clone(), ..route.into() })
                         }
                         Some(Effect::Address(address)) if option.ends_with("up") => more.push(address),
+                        Some(Effect::Mtu(mtu)) if option.ends_with("up") => {
+                            self.entry.insert("mtu", number_or_text(&text(&mtu)));
+                        }
                         Some(Effect::Rule(rule)) if option.ends_with("up") => {
                             self.rules.push(Node { at: first.at.clone(), ..rule.into() })
                         }
@@ -334,11 +352,20 @@ impl Device {
         }
         subnet.insert_unless_empty("dns_nameservers", servers);
         subnet.insert_unless_empty("routes", routes);
-        self.subnets.push(Node { at: stanza.at.clone(), ..subnet.into() });
-        for address in more {
-            let fixed =
-                [("type", text("static")), ("control", text(interface.control)), ("address", text(&address))];
-            self.subnets.push(Node { at: stanza.at.clone(), ..Map::from(fixed).into() });
+        let further = more.iter().map(|address| {
+            let fixed = [("type", "static"), ("control", interface.control), ("address", address)];
+            Map::from(fixed.map(|(key, value)| (key, text(value))))
+        });
+        // ifupdown2 has addresses and gateways of both families in one stanza.
+        for mut subnet in std::iter::once(subnet).chain(further) {
+            let own = subnet.get("address").and_then(Node::as_str).map(is_ipv6);
+            let is_of_family = |gateway: &Node| own.is_none() || gateway.as_str().map(is_ipv6) == own;
+            let place = gateways.iter().position(is_of_family);
+            subnet.insert_some("gateway", place.map(|place| gateways.remove(place)));
+            self.subnets.push(Node { at: stanza.at.clone(), ..subnet.into() });
+        }
+        for gateway in gateways {
+            findings.invalid(&gateway.at, "gateway", "no address of its family; ignored");
         }
     }
 }
@@ -430,6 +457,8 @@ fn begin_stanza(interfaces: &mut Interfaces, words: &[&str], at: &Position) -> O
             (family.to_string(), method.to_string(), template.map(|t| t.options).unwrap_or_default())
         }
         ([_], Some(template)) => (template.family, template.method, template.options),
+        // ifupdown2: the options tell both.
+        ([_], None) => Default::default(),
         _ => return None,
     };
     interfaces.get_mut(words[0], at).stanzas.push(Stanza { at: at.clone(), family, method, options });
@@ -472,6 +501,23 @@ mod tests {
             assert!(found.contains(&format!("{{{key}:{}", &mac[mac.len() - 17..])), "{text}: {found}");
             assert!(findings.is_empty(), "{findings:?}");
         }
+    }
+
+    #[test]
+    fn stanzas_of_ifupdown2_have_addresses_of_both_families() {
+        let text = "iface e\n  address fd00::5/64\n  address 10.0.0.5/24\n  address 10.0.0.6/24\n  gateway 10.0.0.1\n\
+                    gateway fd00::1\niface b\n  bridge-ports e\niface s inet static\n  address 10.1.0.5/24\n  gateway fd00::1\n";
+        let (found, findings) = convert(text, &Facts::default());
+        for expected in [
+            "{_orig_eni_name:e,address:fd00::5/64,control:manual,gateway:fd00::1,type:static}",
+            "{address:10.0.0.5/24,control:manual,gateway:10.0.0.1,type:static}",
+            "{address:10.0.0.6/24,control:manual,type:static}",
+            "{_orig_eni_name:b,control:manual,type:manual}",
+            "{_orig_eni_name:s,address:10.1.0.5/24,control:manual,type:static}",
+        ] {
+            assert!(found.contains(expected), "{expected}: {found}");
+        }
+        assert_eq!(findings, ["/etc/network/interfaces:11:1: gateway: no address of its family; ignored"]);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use config::{Map, Node};
 
+use super::route::TYPES;
+
 /// The effect of a command.
 #[derive(Debug, PartialEq)]
 pub enum Effect {
@@ -13,6 +15,8 @@ pub enum Effect {
     Address(String),
     /// A policy rule of version 2.
     Rule(Map),
+    /// The MTU of the interface.
+    Mtu(String),
     /// One that the network service has by itself, such as a link that is up.
     None,
 }
@@ -54,10 +58,7 @@ pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
                 (is_addition && is_own(device, interface)).then(|| Effect::Address((*address).to_string()));
             address.or_else(|| action.starts_with("del").then_some(Effect::None))
         }
-        () if program == "ip" && is_object("link") && action == "set" => {
-            let words: Vec<&str> = rest.into_iter().filter(|word| *word != "dev").collect();
-            matches!(words[..], [device, "up" | "down"] if is_own(device, interface)).then_some(Effect::None)
-        }
+        () if program == "ip" && is_object("link") && action == "set" => link(&rest, interface),
         () => None,
     }
 }
@@ -65,6 +66,21 @@ pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
 /// Returns whether a word names the interface, or stands for it.
 fn is_own(word: &str, interface: &str) -> bool {
     word == interface || ["$IFACE", "${IFACE}"].contains(&word)
+}
+
+/// Returns the effect of the arguments of `ip link set`.
+fn link(words: &[&str], interface: &str) -> Option<Effect> {
+    let (mut is_set, mut effect) = (false, Effect::None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "dev" | "up" | "down" => {}
+            "mtu" => effect = Effect::Mtu(words.next()?.to_string()),
+            word if is_own(word, interface) => is_set = true,
+            _ => return None,
+        }
+    }
+    is_set.then_some(effect)
 }
 
 /// Returns a policy rule of version 2 by the arguments of ip-rule(8).
@@ -92,8 +108,12 @@ fn rule(words: &[&str], is_v6: bool) -> Option<Map> {
 fn route(words: &[&str], interface: &str, is_v6: bool, is_old: bool) -> Option<Map> {
     let is_host = words.contains(&"-host");
     let mut words = words.iter().filter(|word| !word.starts_with('-')).copied();
-    let (mut to, mut mask) = (words.next()?.to_string(), None);
     let mut route = Map::new();
+    let mut to = words.next()?.to_string();
+    if !is_old && TYPES.contains(&&*to) {
+        route.insert("type", std::mem::replace(&mut to, words.next()?.to_string()));
+    }
+    let mut mask = None;
     while let Some(word) = words.next() {
         let key = match word {
             "via" | "gw" => "gateway",
@@ -122,7 +142,7 @@ fn route(words: &[&str], interface: &str, is_v6: bool, is_old: bool) -> Option<M
         let number = value.parse::<i64>().ok().map(Node::from);
         route.insert(key, number.unwrap_or_else(|| value.into()));
     }
-    if route.get("gateway").is_none() && route.get("scope").is_none() {
+    if ["gateway", "scope", "type"].iter().all(|key| route.get(key).is_none()) {
         route.insert("scope", "link");
     }
     let gateway = route.get("gateway").and_then(Node::as_str);
@@ -164,6 +184,7 @@ mod tests {
             ),
             ("ip route add default via 10.0.0.1 src 10.0.0.5", "0.0.0.0/0 from=10.0.0.5 gateway=10.0.0.1"),
             ("ip route add 10.0.0.1 dev ${IFACE} scope link", "10.0.0.1/32 scope=link"),
+            ("ip r a blackhole 10.0.0.0/8 metric 9", "10.0.0.0/8 metric=9 type=blackhole"),
             ("ip ro add fd01::1 via fd00::1 >/dev/null 2>&1", "fd01::1/128 gateway=fd00::1"),
             ("route add default gw 10.0.0.1", "0.0.0.0/0 gateway=10.0.0.1"),
             (
@@ -177,6 +198,8 @@ mod tests {
             ("route --inet6 add default gw fd00::1", "::/0 gateway=fd00::1"),
             ("ip addr add 10.0.0.6/24 dev eth0 label eth0:1", "address 10.0.0.6/24"),
             ("ip link set dev $IFACE up", "-"),
+            ("ip l set eth0 up mtu 1400", "mtu 1400"),
+            ("ip link set mtu 1400 dev eth1", ""),
             ("ip route del 10.9.0.0/16", "-"),
             ("route del -net 10.9.0.0/16 gw 10.0.0.1", "-"),
             ("ip route add 10.9.0.0/16 via 10.0.0.1 dev eth1", ""),
@@ -191,6 +214,7 @@ mod tests {
                 None => String::new(),
                 Some(Effect::None) => "-".into(),
                 Some(Effect::Address(address)) => format!("address {address}"),
+                Some(Effect::Mtu(mtu)) => format!("mtu {mtu}"),
                 Some(Effect::Route(route) | Effect::Rule(route)) => {
                     let pair = |(key, value): (&Node, &Node)| {
                         let text = value.to_json().to_string().replace('"', "");

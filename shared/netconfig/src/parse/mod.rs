@@ -16,7 +16,6 @@ pub mod klibc;
 mod network_data;
 mod options;
 mod oracle;
-pub mod prune;
 mod route;
 pub mod sanitize;
 mod scalar;
@@ -39,7 +38,7 @@ pub use options::{
 pub(crate) use scalar::is_ethernet_mac;
 pub(crate) use section::version_2;
 pub use section::{is_disabled, network_section, version};
-pub(crate) use value_type::is_on;
+pub(crate) use value_type::{ValueType, is_on};
 
 /// The syntax of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

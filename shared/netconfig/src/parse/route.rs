@@ -70,7 +70,7 @@ pub fn is_other_family(gateway: &str, address: &str) -> bool {
 }
 
 /// The types that every network service has, except for `unicast`, which is the default.
-const TYPES: &[&str] =
+pub const TYPES: &[&str] =
     &["anycast", "blackhole", "broadcast", "local", "multicast", "prohibit", "throw", "unreachable"];
 
 /// Returns the prefix length of a destination without one: a host, as in netplan. In version 1 the address of a network keeps upstream's
@@ -104,8 +104,8 @@ fn parse_route<'n>(
     let from = word("from", "an IP address", &|text| text.parse::<IpAddr>().is_ok())?;
     let scope = word("scope", "global, link or host", &|text| ["global", "link", "host"].contains(&text))?;
     let kind = match keys.has_netmask {
-        // Version 1 has the type of the entry by this name.
-        true => None,
+        // In version 1 an entry of its own has the type `route`, and upstream ignores any other.
+        true => value("type").and_then(name_text).filter(|text| TYPES.contains(&&**text)),
         false => word("type", "a route's type", &|text| text == "unicast" || TYPES.contains(&text))?,
     };
     let (scope, kind) = (scope.filter(|scope| scope != "global"), kind.filter(|kind| kind != "unicast"));

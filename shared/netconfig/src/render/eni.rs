@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use config::{Map, Node, Value};
-use system::System;
+use system::{System, WriteOptions, warning};
 
 use crate::address::{is_ipv6, is_link_local};
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
@@ -27,7 +27,7 @@ pub const RENDERER: Renderer = Renderer {
     available,
     passthrough: None,
     render,
-    post_write: None,
+    post_write: Some(post_write),
     activator: Some(Activator { class: "IfUpDownActivator", bring_up }),
     keeps_imds_lock: false,
     has_patterns: false,
@@ -114,19 +114,20 @@ fn render(model: &Model, target: &Target) -> RenderResult {
 }
 
 /// Returns the links with a metric for each default gateway after the first one of its family, and without those that the
-/// link has already: ifup would fail for that interface, because such a route exists.
+/// link has already: ifup would fail for that interface, because such a route exists. As with other services, a fixed
+/// gateway is preferred to those of leases.
 fn with_gateway_metrics<'a>(links: &'a [Link], rendered: &mut Rendered) -> Cow<'a, [Link]> {
     const METRIC: i64 = 100;
+    // Above those that dhcpcd chooses: 1000 and the number of the interface.
+    const LEASE_METRIC: i64 = 2000;
     let mut links = Cow::Borrowed(links);
     let mut count = [0, 0];
     let all = links.iter().enumerate().flat_map(|(i, link)| (0..link.subnets.len()).map(move |j| (i, j)));
-    for (i, j) in all.collect::<Vec<_>>() {
+    let is_fixed = |&(i, j): &(usize, usize)| links[i].subnets[j].method.is_static();
+    let (fixed, others): (Vec<_>, Vec<_>) = all.partition(is_fixed);
+    for (i, j) in fixed {
         let subnet = &links[i].subnets[j];
-        let Some(gateway) =
-            subnet.gateway.as_deref().filter(|_| subnet.method.is_static() && subnet.metric.is_none())
-        else {
-            continue;
-        };
+        let Some(gateway) = subnet.gateway.as_deref().filter(|_| subnet.metric.is_none()) else { continue };
         if links[i].subnets[..j].iter().any(|s| s.gateway.as_deref() == Some(gateway)) {
             links.to_mut()[i].subnets[j].gateway = None;
             continue;
@@ -139,6 +140,28 @@ fn with_gateway_metrics<'a>(links: &'a [Link], rendered: &mut Rendered) -> Cow<'
             links.to_mut()[i].subnets[j].metric = Some(metric.into());
         }
         *count += 1;
+    }
+    let place = |link: &Link, j: usize| (rank(link), link.name.clone(), j);
+    let has_default = |subnet: &Subnet| {
+        let is_default =
+            |r: &Route| r.network == "0.0.0.0" && r.is_default() && r.metric.is_none() && r.table.is_none();
+        let gateway = subnet.gateway.as_deref().filter(|_| subnet.metric.is_none());
+        gateway.is_some_and(|gateway| !is_ipv6(gateway)) || subnet.routes.iter().any(is_default)
+    };
+    let places = links.iter().flat_map(|link| {
+        let own = link.subnets.iter().enumerate().filter(|(_, subnet)| has_default(subnet));
+        own.map(|(j, _)| place(link, j))
+    });
+    let first = places.min();
+    let mut metric = LEASE_METRIC;
+    for (i, j) in others {
+        let subnet = &links[i].subnets[j];
+        let is_lease = matches!(subnet.method, Method::Dhcp | Method::Dhcp4) && subnet.metric.is_none();
+        let is_before = first.as_ref().is_some_and(|first| place(&links[i], j) <= *first);
+        if is_lease && is_before && links[i].dhcp4.overrides.get("use-routes").is_none_or(is_on) {
+            links.to_mut()[i].subnets[j].metric = Some(metric.into());
+            metric += METRIC;
+        }
     }
     links
 }
@@ -451,10 +474,12 @@ fn takes_accept_ra(subnet: &Subnet) -> bool {
     }
 }
 
-/// Returns the options for router advertisements. A static stanza turns off addresses of advertised prefixes by default.
+/// Returns the options for router advertisements. A static stanza turns off addresses of advertised prefixes by default. ifupdown
+/// reads the first with an underscore only; as in upstream it has a hyphen where it asks for what the kernel does anyway.
 fn accept_ra(subnet: &Subnet, on: bool) -> impl Iterator<Item = String> {
     let autoconf = (on && subnet.method.is_static()).then(|| "autoconf 1".to_string());
-    [format!("accept-ra {}", u8::from(on))].into_iter().chain(autoconf)
+    let option = if on { "accept-ra 1" } else { "accept_ra 0" };
+    [option.to_string()].into_iter().chain(autoconf)
 }
 
 /// Returns the lines of a block; all but the first are indented.
@@ -574,6 +599,16 @@ fn ip_route(route: &Route, to: &str) -> String {
     let kind = route.kind.as_ref().map(|kind| format!("{kind} ")).unwrap_or_default();
     let on_link = if route.on_link { " onlink" } else { "" };
     format!("{kind}{to}{}{on_link}", words.collect::<String>())
+}
+
+/// Has networking.service bring up the hotplug interfaces too: udev has added the NICs of this boot before the files were written.
+fn post_write(sys: &System) -> system::Result<()> {
+    if sys.is_live()
+        && let Err(e) = sys.write("/run/network/restart-hotplug", "", WriteOptions::default())
+    {
+        warning!(sys, "{e}");
+    }
+    Ok(())
 }
 
 fn bring_up(sys: &System, links: &[String]) -> Vec<String> {

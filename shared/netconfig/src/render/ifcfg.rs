@@ -122,7 +122,7 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
         address(file, subnet, &mut numbers, true);
         if let Some(gateway) = &subnet.gateway {
             file.set("DEFROUTE", "yes");
-            file.set(if is_ipv6(gateway) { "IPV6_DEFAULTGW" } else { "GATEWAY" }, gateway);
+            file.set(gateway_key(is_ipv6(gateway)), gateway);
         }
         for (i, server) in subnet.dns.servers.iter().take(3).enumerate() {
             file.set(format!("DNS{}", i + 1), server);
@@ -333,14 +333,22 @@ fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat:
     }
 }
 
-/// Returns the files with a NIC's routes, none without routes. Plain default routes are in the ifcfg file.
+/// Returns the files with a NIC's routes, none without routes. Plain default routes are in the ifcfg file, which has one gateway
+/// and one metric for each family.
 pub fn routes(file: &mut Ifcfg, link: &Link) -> Result<Option<[String; 2]>, String> {
     let mut number = 0;
     let mut lists = [Vec::new(), Vec::new()];
     let mut seen = [false, false];
     for subnet in &link.subnets {
+        let is_openstack = subnet.is_openstack_ipv4 || subnet.is_openstack_ipv6;
         for route in &subnet.routes {
-            match route.gateway.as_deref().filter(|_| route.is_default() && is_plain(route)) {
+            let is_first = |gateway: &str| {
+                route.metric.is_none()
+                    || is_openstack
+                    || file.get(gateway_key(is_ipv6(gateway))).is_none_or(|known| known == gateway)
+            };
+            let gateway = route.gateway.as_deref().filter(|_| route.is_default() && is_plain(route));
+            match gateway.filter(|gateway| is_first(gateway)) {
                 Some(gateway) if subnet.method != Method::Dhcp6 && !is_ipv6_autoconf(subnet.method) => {
                     default_route(file, link, subnet, route, gateway, &mut seen)?;
                 }
@@ -416,6 +424,10 @@ pub fn route_options(route: &Route, without: Option<&str>) -> String {
     words.filter_map(|(word, value)| Some(format!(" {word} {}", value?))).collect()
 }
 
+fn gateway_key(inet6: bool) -> &'static str {
+    if inet6 { "IPV6_DEFAULTGW" } else { "GATEWAY" }
+}
+
 fn default_route(
     file: &mut Ifcfg,
     link: &Link,
@@ -435,9 +447,9 @@ fn default_route(
         file.set("DHCLIENT_SET_DEFAULT_ROUTE", "yes");
     }
     file.set("DEFROUTE", "yes");
-    file.set(if inet6 { "IPV6_DEFAULTGW" } else { "GATEWAY" }, gateway);
+    file.set(gateway_key(inet6), gateway);
     if let Some(metric) = route.metric {
-        let key = if subnet.is_ipv6() { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
+        let key = if inet6 { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
         file.set(key, metric.to_string());
     }
     Ok(())

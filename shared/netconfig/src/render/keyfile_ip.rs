@@ -38,7 +38,10 @@ pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &m
             profile.add(section, format!("address{number}"), format!("{address}/{prefix}"));
         }
         match &subnet.gateway {
-            Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
+            Some(gateway) if subnet.method.is_static() => {
+                profile.set(section, "gateway", gateway);
+                count.next(section, Kind::Default);
+            }
             // NetworkManager would reject the whole profile.
             Some(_) => rendered.warn(format!("{}: gateway without an address; ignored", link.name)),
             None => {}
@@ -168,15 +171,16 @@ fn method(profile: &mut Sections, section: &'static str, subnet: &Subnet) {
     }
 }
 
-/// Running numbers of addresses, routes and rules, for each family.
+/// Running numbers of addresses, routes, rules and default routes, for each family.
 #[derive(Default)]
-struct Counters([[u32; 3]; 2]);
+struct Counters([[u32; 4]; 2]);
 
 #[derive(Clone, Copy)]
 enum Kind {
     Address,
     Route,
     Rule,
+    Default,
 }
 
 impl Counters {
@@ -194,7 +198,7 @@ fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
     let mut value = format!("{}/{}", route.network, route.prefix);
     let is_default = route.is_default() && route.table.is_none() && route.kind.is_none();
     let metric = route.metric.map(|m| m.to_string());
-    let is_of_family = is_default && profile.get(section, "route-metric").is_none();
+    let is_of_family = is_default && count.next(section, Kind::Default) == 1;
     if is_of_family {
         profile.set_optional(section, "route-metric", metric.clone());
     }

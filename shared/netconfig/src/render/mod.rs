@@ -7,6 +7,7 @@ mod ifcfg_file;
 mod keyfile_ip;
 pub(crate) mod netplan;
 mod netplan_generate;
+mod netplan_prune;
 mod network_manager;
 mod networkd;
 mod output;
@@ -25,14 +26,13 @@ use config::{Findings, Node, Position};
 use system::System;
 
 pub(crate) use netplan_generate::PATH as NETPLAN_PATH;
+use netplan_prune::prune;
 pub use output::{File, RenderResult, Rendered};
 use positions::Positions;
 pub use renderer::Renderer;
 pub use target::Target;
-pub(crate) use values::{bond_mode, table_number};
 
 use crate::model::Link;
-use crate::parse::prune::prune;
 use crate::parse::{self, Facts, Parsed, sanitize};
 
 /// All renderers, in the order in which they are tried if the configuration lists none.

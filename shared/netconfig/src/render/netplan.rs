@@ -9,13 +9,13 @@ use system::{System, debug};
 
 use crate::address::{is_in_subnet, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::prune::without;
 use crate::parse::sanitize::Level;
-use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, is_on};
+use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::has_program;
 use super::netplan_generate::{PATH, post_write};
+use super::netplan_prune::{ONE_DHCP, boolean, port_values, unify_overrides, without};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
@@ -60,10 +60,6 @@ const UNSUPPORTED: Unsupported = Unsupported {
     has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
     global_ipv6_dns: false,
 };
-
-/// What becomes of different settings.
-pub const ONE_DHCP: &str =
-    "netplan supports the same settings of DHCPv4 and DHCPv6 only; using those of DHCPv4 for both";
 
 fn available(sys: &System) -> bool {
     has_program(sys, "netplan")
@@ -147,36 +143,8 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     Ok(Rendered { files: file(&body, target)?.files, ..warnings })
 }
 
-/// Makes the DHCP settings of both families equal, because netplan rejects different ones for networkd: DHCPv4's apply to both.
-/// Returns whether they differed.
-pub fn unify_overrides(device: &mut Map) -> bool {
-    if !["dhcp4", "dhcp6"].iter().all(|key| device.get(key).is_some_and(is_on)) {
-        return false;
-    }
-    let keys = ["dhcp4-overrides", "dhcp6-overrides"];
-    let [v4, v6] = keys.map(|key| device.get(key).and_then(Node::as_map).cloned().unwrap_or_default());
-    let mut both = v4.clone();
-    if v4.get("route-metric").is_none() {
-        both.insert_some("route-metric", v6.get("route-metric").cloned());
-    }
-    let differs = both != v4 || both != v6;
-    if differs {
-        keys.iter().for_each(|key| drop(device.insert(*key, both.clone())));
-    }
-    differs
-}
-
 fn text_list(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
-}
-
-/// netplan rejects a boolean that is written as a number.
-pub fn boolean(node: &Node) -> Node {
-    match node.scalar_text().as_deref().map(str::trim) {
-        Some("0") => Node::from(false),
-        Some("1") => Node::from(true),
-        _ => node.clone(),
-    }
 }
 
 /// Returns a MAC address with colons, because netplan rejects hyphens.
@@ -235,24 +203,6 @@ fn bridge(device: &mut Map, link: &Link) {
     }
     device.insert_unless_empty("parameters", parameters);
     device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
-}
-
-/// Returns `["eth0 50"]` as `{eth0: 50}`.
-pub fn port_values(value: &Node) -> Node {
-    let items = match &value.value {
-        Value::Seq(items) => items.as_slice(),
-        Value::Str(_) => std::slice::from_ref(value),
-        _ => return value.clone(),
-    };
-    let mut ports = Map::new();
-    for item in items.iter().filter_map(Node::as_str) {
-        if let Some((port, number)) = item.trim().split_once(char::is_whitespace)
-            && let Ok(number) = number.trim().parse::<i64>()
-        {
-            ports.insert(port, number);
-        }
-    }
-    Node::from(ports)
 }
 
 fn addresses(device: &mut Map, link: &Link, global: &Dns) {
@@ -321,6 +271,7 @@ fn route_entry(route: &Route, subnet: &Subnet) -> Node {
     entry.insert_some("table", route.table.clone());
     entry.insert_some("from", route.from.as_deref());
     entry.insert_some("scope", route.scope.as_deref());
+    entry.insert_some("type", route.kind.as_deref());
     entry.insert_some("on-link", route.on_link.then_some(true));
     for (key, value) in route.attributes.iter() {
         entry.insert(key.clone(), value.clone());

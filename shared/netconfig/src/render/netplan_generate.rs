@@ -7,8 +7,9 @@ use config::yaml::{Style, emit_entry};
 use config::{Node, Position, Value, join_key};
 use system::{Command, System, WriteOptions, debug};
 
-use crate::parse::prune::{whole, without};
 use crate::parse::sanitize::Level;
+
+use super::netplan_prune::{whole, without};
 
 /// The file that the netplan renderer writes.
 pub const PATH: &str = "/etc/netplan/50-cloud-init.yaml";

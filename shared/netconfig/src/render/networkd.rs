@@ -129,8 +129,8 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
         (Some(mac), _) if link.kind != LinkKind::Physical => unit.add("Link", "MACAddress", mac),
         (Some(mac), None) => unit.add("Match", "MACAddress", mac),
         // It has the other address after the first time.
-        (Some(mac), Some(_)) => unit.add("Match", "PermanentMACAddress", mac),
-        (None, _) => {}
+        (Some(mac), Some(_)) if !link.has_temporary_mac => unit.add("Match", "PermanentMACAddress", mac),
+        (_, _) => {}
     }
     if let Some(mac) = &link.set_mac {
         unit.add("Link", "MACAddress", mac);

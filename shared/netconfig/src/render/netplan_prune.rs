@@ -1,18 +1,20 @@
 //! Makes a configuration of version 2 one that netplan accepts, because it rejects a file with a single invalid value: removes the
 //! values that the parser ignores, writes the others in netplan's types, and adds the devices that others refer to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use config::{Findings, Map, Node, Value, join_key};
 
-use super::builder::Parsed;
-use super::options::{OVERRIDES, SETTINGS};
-use super::sanitize::Level;
-use super::value_type::ValueType;
 use crate::address::{is_ipv6, is_link_local, is_name_server, is_unspecified, parse_network};
 use crate::model::Link;
-use crate::render::netplan::{ONE_DHCP, boolean, port_values, unify_overrides};
-use crate::render::{bond_mode, table_number};
+use crate::parse::sanitize::Level;
+use crate::parse::{OVERRIDES, Parsed, SETTINGS, ValueType, is_on};
+
+use super::values::{bond_mode, table_number};
+
+/// What becomes of different settings.
+pub const ONE_DHCP: &str =
+    "netplan supports the same settings of DHCPv4 and DHCPv6 only; using those of DHCPv4 for both";
 
 /// The sections whose devices may have gateways.
 const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
@@ -50,17 +52,29 @@ pub fn prune(config: &Node, parsed: &Parsed, findings: &mut Findings) -> Node {
     }
     let by_manager = |node: &Node| Some(node.get("renderer")?.as_str() == Some("NetworkManager"));
     let is_managed = by_manager(&config).unwrap_or(false);
-    for (link, section) in links.iter().flat_map(|link| SECTIONS.map(|section| (link, section))) {
-        let devices = config.as_map_mut().and_then(|map| map.get_mut(section)?.as_map_mut());
-        let Some(node) = devices.and_then(|devices| devices.get_mut(&link.id)) else { continue };
+    let links: HashMap<&str, &Link> = links.iter().map(|link| (link.id.as_str(), link)).collect();
+    let names = |(section, devices): (&Node, &Node)| {
+        let section = section.as_str()?.to_string();
+        let ids = devices.entries().filter_map(|(id, _)| id.as_str());
+        Some(ids.map(|id| (section.clone(), id.to_string())).collect::<Vec<_>>())
+    };
+    for (section, id) in config.entries().filter_map(names).flatten().collect::<Vec<_>>() {
+        let devices = config.as_map_mut().and_then(|map| map.get_mut(&section)?.as_map_mut());
+        let Some(node) = devices.and_then(|devices| devices.get_mut(&id)) else { continue };
         let (at, is_managed) = (node.at.clone(), by_manager(node).unwrap_or(is_managed));
         let Some(device) = node.as_map_mut() else { continue };
-        off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
-        if device.get("match").is_none() || link.has_temporary_mac {
-            match_by_name(device, link);
+        if let Some(link) = links.get(&*id).filter(|_| SECTIONS.contains(&&*section)) {
+            off_link_gateways(link).for_each(|gateway| set_on_link(device, gateway));
+            match device.get("match").and_then(Node::as_map) {
+                Some(all) if all.is_empty() => {
+                    drop(device.insert("match", Node::from([("name", Node::from("*"))])))
+                }
+                Some(_) if !link.has_temporary_mac => {}
+                _ => match_by_name(device, link),
+            }
         }
         if !is_managed && unify_overrides(device) {
-            findings.invalid(&at, join_key(&join_key("network", section), &link.id), ONE_DHCP);
+            findings.invalid(&at, join_key(&join_key("network", &section), &id), ONE_DHCP);
         }
     }
     config
@@ -213,4 +227,50 @@ pub fn without(node: &Node, path: &str, level: Level<'_>, removed: &HashSet<&str
         other => other.clone(),
     };
     Node { value, at: node.at.clone() }
+}
+
+/// Makes the DHCP settings of both families equal, because netplan rejects different ones for networkd: DHCPv4's apply to both.
+/// Returns whether they differed.
+pub fn unify_overrides(device: &mut Map) -> bool {
+    if !["dhcp4", "dhcp6"].iter().all(|key| device.get(key).is_some_and(is_on)) {
+        return false;
+    }
+    let keys = ["dhcp4-overrides", "dhcp6-overrides"];
+    let [v4, v6] = keys.map(|key| device.get(key).and_then(Node::as_map).cloned().unwrap_or_default());
+    let mut both = v4.clone();
+    if v4.get("route-metric").is_none() {
+        both.insert_some("route-metric", v6.get("route-metric").cloned());
+    }
+    let differs = both != v4 || both != v6;
+    if differs {
+        keys.iter().for_each(|key| drop(device.insert(*key, both.clone())));
+    }
+    differs
+}
+
+/// netplan rejects a boolean that is written as a number.
+pub fn boolean(node: &Node) -> Node {
+    match node.scalar_text().as_deref().map(str::trim) {
+        Some("0") => Node::from(false),
+        Some("1") => Node::from(true),
+        _ => node.clone(),
+    }
+}
+
+/// Returns `["eth0 50"]` as `{eth0: 50}`.
+pub fn port_values(value: &Node) -> Node {
+    let items = match &value.value {
+        Value::Seq(items) => items.as_slice(),
+        Value::Str(_) => std::slice::from_ref(value),
+        _ => return value.clone(),
+    };
+    let mut ports = Map::new();
+    for item in items.iter().filter_map(Node::as_str) {
+        if let Some((port, number)) = item.trim().split_once(char::is_whitespace)
+            && let Ok(number) = number.trim().parse::<i64>()
+        {
+            ports.insert(port, number);
+        }
+    }
+    Node::from(ports)
 }
