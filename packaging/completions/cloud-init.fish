@@ -137,6 +137,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l data
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l fresh -d 'Plan the boot of a new instance.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l format -r -a 'text json' -d 'Output format.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l sensitive -d 'Show the contents of files that are not world-readable.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -F
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -s u -l user-data -r -F -d 'User-data to apply (default: the image\'s seed).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l datasource -r -a 'NoCloud ConfigDrive LXD OpenNebula DigitalOcean Azure AltCloud VMware OVF MAAS GCE OpenStack AliYun Vultr Ec2 CloudSigma CloudStack SmartOS Bigstep Scaleway Hetzner IBMCloud Oracle Exoscale RbxCloud UpCloud NWCS Akamai WSL CloudCIX None' -d 'Datasource to use (default: the detected one).'

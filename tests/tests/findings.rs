@@ -95,3 +95,19 @@ fn reporting_and_log_settings_of_user_data_are_explained() {
         assert!(log.contains(part), "{part}: {log}");
     }
 }
+
+/// The lines before a tag and after it are counted, and unknown options of merging have no effect.
+#[test]
+fn findings_about_a_rendered_template_have_its_lines() {
+    let user_data = "## template: jinja\n#cloud-config\n{% if true %}\nmerge_how: list(appendd)+dict()\n{% endif %}\n\
+                     users: []\nhostnam: {{ v1.instance_id }}\ntimezone: Mars\n";
+    let sandbox = Sandbox::with_user_data("template-lines", user_data);
+    sandbox.boot();
+    for wanted in [
+        "user-data part-001:4:12: merge_how: unknown option 'appendd'; did you mean 'append'?",
+        "user-data part-001:7:1: hostnam: unknown key; did you mean 'hostname'?",
+        "user-data part-001:8:11: timezone: no zone of this name below /usr/share/zoneinfo",
+    ] {
+        assert!(sandbox.logged(&[wanted]), "{wanted}: {}", sandbox.log());
+    }
+}

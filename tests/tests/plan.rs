@@ -174,8 +174,10 @@ fn datasource_that_ignores_user_data_is_refused() {
             assert!(!done.status.success() && stderr.contains(part), "{command} {name}: {stderr}");
         }
     }
-    let done = cloud_init(&sandbox, &["plan", "--user-data", &file, "--datasource", "NoCloud"]);
-    assert!(String::from_utf8_lossy(&done.stdout).contains("Asia/Tokyo"));
+    for words in [&["plan", "--user-data", &file, "--datasource", "NoCloud"][..], &["plan", &file]] {
+        let done = cloud_init(&sandbox, words);
+        assert!(String::from_utf8_lossy(&done.stdout).contains("Asia/Tokyo"), "{words:?}");
+    }
 }
 
 /// Users and groups that the plan creates exist for its later steps.

@@ -6,7 +6,7 @@
 //! and only text is appended to text; otherwise the old value is kept.
 
 use crate::yaml::YamlError;
-use crate::{FindingKind, Findings, Map, Node, Value, shown_name};
+use crate::{Finding, FindingKind, Findings, Map, Node, Position, Value, shown_name, suggestion};
 
 /// A rule: one `dict(…)`, `list(…)` or `str(…)` with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,18 @@ enum Method {
 pub struct Strategy(Vec<Rule>);
 
 const NO_OPTIONS: Options<'_> = Options::Words(Vec::new());
+/// The options of the mergers.
+pub const OPTIONS: [&str; 9] = [
+    "allow_delete",
+    "no_replace",
+    "replace",
+    "append",
+    "prepend",
+    "recurse_dict",
+    "recurse_list",
+    "recurse_array",
+    "recurse_str",
+];
 const EXPECTED: &str = "expected a value such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
 
 impl Strategy {
@@ -86,9 +98,17 @@ impl Strategy {
     /// # Errors
     /// Fails if the value has another form or names an unknown merger.
     pub fn parse(value: &Node) -> Result<Strategy, YamlError> {
+        Strategy::parse_reporting(value, &mut |_, _| {})
+    }
+
+    /// As [`Strategy::parse`]; `unknown` gets each unknown option, which has no effect, and the value that has it.
+    fn parse_reporting(value: &Node, unknown: &mut dyn FnMut(&Node, &str)) -> Result<Strategy, YamlError> {
         let bad = |at: &Node, message: String| YamlError { at: at.at.clone(), message };
         let items = match &value.value {
-            Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
+            Value::Str(text) => {
+                let parsed = Strategy::parse_words(text, &mut |option| unknown(value, option));
+                return parsed.map_err(|message| bad(value, message));
+            }
             Value::Seq(items) => items,
             // An empty map names no merger: the default applies, as in upstream.
             Value::Map(map) | Value::Set(map) if map.is_empty() => return Ok(Strategy::default()),
@@ -125,6 +145,7 @@ impl Strategy {
                 continue;
             }
             rules.push(rule(&name, &options).ok_or_else(|| bad(item, unknown_merger(&name)))?);
+            options.unknown().for_each(|option| unknown(item, option));
         }
         Ok(Strategy(rules))
     }
@@ -134,6 +155,19 @@ impl Strategy {
     /// # Errors
     /// Fails if the text has another form or names an unknown merger.
     pub fn parse_text(text: &str) -> Result<Strategy, String> {
+        Strategy::parse_words(text, &mut |_| {})
+    }
+
+    /// As [`Strategy::parse_text`], for a header of the part `source`: also reports unknown options.
+    ///
+    /// # Errors
+    /// As [`Strategy::parse_text`].
+    pub fn parse_header(text: &str, source: &str, findings: &mut Vec<Finding>) -> Result<Strategy, String> {
+        let at = Position { source: Some(source.into()), line: 0, column: 0 };
+        Strategy::parse_words(text, &mut |option| findings.push(unknown_option(&at, "Merge-Type", option)))
+    }
+
+    fn parse_words(text: &str, unknown: &mut dyn FnMut(&str)) -> Result<Strategy, String> {
         let mut rules = Vec::new();
         for word in text.split('+') {
             let word = word.trim().to_lowercase().replace('-', "_");
@@ -147,21 +181,23 @@ impl Strategy {
                 .ok_or_else(|| EXPECTED.to_string())?;
             let options = Options::Words(options.split(',').map(str::trim).collect());
             rules.push(rule(name, &options).ok_or_else(|| unknown_merger(name))?);
+            options.unknown().for_each(&mut *unknown);
         }
         Ok(Strategy(rules))
     }
 
-    /// Removes and returns the strategy that a configuration names.
+    /// Removes and returns the strategy that a configuration names, and reports its unknown options.
     ///
     /// # Errors
     /// Fails if the strategy is invalid (see [`Strategy::parse`]).
-    pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, YamlError> {
+    pub fn take_from(config: &mut Node, findings: &mut Vec<Finding>) -> Result<Option<Strategy>, YamlError> {
         let Some(map) = config.as_map_mut() else { return Ok(None) };
-        let given = match map.remove("merge_how") {
-            Some(given) if !given.is_null() => Some(given),
-            _ => map.remove("merge_type").filter(|given| !given.is_null()),
-        };
-        Ok(given.map(|given| Strategy::parse(&given)).transpose()?.filter(|strategy| !strategy.is_empty()))
+        let mut take = |key| Some((key, map.remove(key).filter(|given| !given.is_null())?));
+        let Some((key, given)) = take("merge_how").or_else(|| take("merge_type")) else { return Ok(None) };
+        let strategy = Strategy::parse_reporting(&given, &mut |node, option| {
+            findings.push(unknown_option(&node.at, key, option));
+        })?;
+        Ok(Some(strategy).filter(|strategy| !strategy.is_empty()))
     }
 
     /// Returns these rules followed by the other's: a part's own rules precede those of its headers.
@@ -247,6 +283,21 @@ enum Options<'a> {
     Text(&'a str),
 }
 
+impl<'a> Options<'a> {
+    fn unknown(&self) -> impl Iterator<Item = &'a str> {
+        let words = match self {
+            Options::Words(words) => &words[..],
+            Options::Text(_) => &[],
+        };
+        words.iter().copied().filter(|word| !word.is_empty() && !OPTIONS.contains(word))
+    }
+}
+
+fn unknown_option(at: &Position, key: &str, option: &str) -> Finding {
+    let message = format!("unknown option '{}'{}", shown_name(option), suggestion(option, OPTIONS));
+    Finding { kind: FindingKind::Invalid, at: at.clone(), key: key.into(), message }
+}
+
 fn strings(nodes: &[Node]) -> Vec<&str> {
     nodes.iter().filter_map(Node::as_str).collect()
 }
@@ -292,11 +343,12 @@ pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut
             default.merge_into(&mut merged, layer.clone());
             continue;
         }
-        let mut layer = layer.clone();
-        let strategy = Strategy::take_from(&mut layer).unwrap_or_else(|bad| {
+        let (mut layer, mut unknown) = (layer.clone(), Vec::new());
+        let strategy = Strategy::take_from(&mut layer, &mut unknown).unwrap_or_else(|bad| {
             findings.add(FindingKind::Invalid, &bad.at, "merge_how", bad.message);
             None
         });
+        unknown.into_iter().for_each(|finding| findings.push(finding));
         strategy.as_ref().unwrap_or(&default).merge_into(&mut merged, layer);
     }
     merged

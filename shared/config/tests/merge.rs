@@ -42,6 +42,33 @@ fn values_of_another_type_are_not_merged() {
     }
 }
 
+/// Such an option has no effect; upstream does not report it.
+#[test]
+fn unknown_options_are_reported() {
+    for (how, wanted) in [
+        (
+            "merge_how: list(appendd)+dict(no_replce,recurse_list)+str()",
+            &[
+                "t:1:12: merge_how: unknown option 'appendd'; did you mean 'append'?",
+                "t:1:12: merge_how: unknown option 'no_replce'; did you mean 'no_replace'?",
+            ][..],
+        ),
+        (
+            "merge_type: [{name: list, settings: [append, appendd]}]",
+            &["t:1:14: merge_type: unknown option 'appendd'; did you mean 'append'?"],
+        ),
+        ("merge_how: [{name: list, settings: [append]}, [dict, recurse_list]]", &[]),
+        ("merge_how: list()+dict(no_replace, recurse_list)", &[]),
+    ] {
+        let mut findings = Vec::new();
+        Strategy::take_from(&mut yaml::parse("t", how).unwrap().root, &mut findings).unwrap();
+        assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), wanted, "{how}");
+    }
+    let mut findings = Vec::new();
+    Strategy::parse_header("list(xx)+dict()", "part", &mut findings).unwrap();
+    assert_eq!(findings[0].to_string(), "part: Merge-Type: unknown option 'xx'");
+}
+
 #[test]
 fn merges_of_several_layers_match_upstream() {
     let cases = recorded("stacks");

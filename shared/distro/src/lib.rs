@@ -27,7 +27,7 @@ pub use packages::{AptOptions, Package, PackageManager, PackageRequest, Verb, Wr
 pub use privilege::{UserRules, includes_directory, is_doas_rule_for};
 pub use service::{InitSystem, ServiceAction, service_argv};
 pub use table::{Distro, Family};
-pub use timezone::TimezoneMethod;
+pub use timezone::{TimezoneMethod, has_zones, zone_file};
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
     NewUser, adduser_argvs, complete_groups, complete_home, incomplete_user, is_password_field,

@@ -15,19 +15,33 @@ pub enum TimezoneMethod {
 
 const ZONES: &str = "/usr/share/zoneinfo";
 
+/// Returns the file of a time zone.
+///
+/// # Errors
+/// Fails if the machine's zone database has no zone of this name.
+pub fn zone_file(sys: &System, zone: &str) -> Result<String> {
+    let inside = !zone.is_empty()
+        && !zone.starts_with('/')
+        && zone.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    let file = format!("{ZONES}/{zone}");
+    match inside && sys.is_file(&file) {
+        true => Ok(file),
+        false => Err(Error::new(format!("no zone of this name below {ZONES}"))),
+    }
+}
+
+/// Returns whether the machine has a database of time zones.
+pub fn has_zones(sys: &System) -> bool {
+    sys.is_dir(ZONES)
+}
+
 impl Distro {
     /// Sets the time zone.
     ///
     /// # Errors
     /// Fails if the machine's zone database has no zone of this name, or if a file or link cannot be written.
     pub fn set_timezone(&self, sys: &System, zone: &str) -> Result<()> {
-        let inside = !zone.is_empty()
-            && !zone.starts_with('/')
-            && zone.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        let target = format!("{ZONES}/{zone}");
-        if !inside || !sys.is_file(&target) {
-            return Err(Error::new(format!("setting the time zone: no zone '{zone}' below {ZONES}")));
-        }
+        let target = zone_file(sys, zone)?;
         if self.timezone == TimezoneMethod::Link
             && self.init_system(sys) == InitSystem::Other
             && sys.is_dir("/etc/sysconfig")

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use config::{Findings, Node};
 use distro::{RemoveDefaults, TrustStore};
 use system::{Command, Result, System, WriteOptions, warning};
 
+use crate::schema::Target;
 use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module::if_set::<Keys>("ca_certs", Frequency::Instance, run)
     .repeatable()
-    .where_distro(|distro| distro.trust_store.verified);
+    .where_distro(|distro| distro.trust_store.verified)
+    .checked_by(check);
 
 config::keys! {
     pub struct CaCerts as "certificates" within min(1) {
@@ -27,6 +30,8 @@ config::keys! {
 
 /// The directory in which update-ca-trust stores what it generates.
 const GENERATED: &str = "/etc/pki/ca-trust/extracted";
+
+const NO_PEM: &str = "expected a certificate in PEM form";
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
@@ -49,12 +54,28 @@ fn run(context: &Context<'_>) -> Result<()> {
             remove_default_certs(context, store, &paths.iter().cloned().collect(), activation.is_due())?;
     }
     for (i, (certificate, path)) in wanted.trusted.iter().zip(&paths).enumerate() {
-        if !certificate.contains("-----BEGIN") {
-            warning!(sys, "ca_certs.trusted[{i}]: expected a certificate in PEM form");
+        if !is_pem(certificate) {
+            warning!(sys, "ca_certs.trusted[{i}]: {NO_PEM}");
         }
         changed |= is_changed(sys.write(path, certificate, WriteOptions::default())?);
     }
     activation.finish(changed, || sys.run(&Command::new([store.update_command])).map(|_| true))
+}
+
+/// Reports certificates that are not in PEM form.
+fn check(_: Target<'_>, config: &Node, found: &mut Findings) {
+    for section in ["ca_certs", "ca-certs"] {
+        let trusted = config.at_path(&[section, "trusted"]).and_then(Node::as_seq);
+        for (i, node) in trusted.into_iter().flatten().enumerate() {
+            if node.as_str().is_some_and(|text| !is_pem(text)) {
+                found.invalid(&node.at, format!("{section}.trusted[{i}]"), NO_PEM);
+            }
+        }
+    }
+}
+
+fn is_pem(text: &str) -> bool {
+    text.contains("-----BEGIN")
 }
 
 /// Removes the default certificates, but not the files `own`. Returns whether a file changed. `is_due`: nothing was removed

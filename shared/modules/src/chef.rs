@@ -1,17 +1,19 @@
 //! chef: installs Chef's client, writes its configuration, keys and first run list, and runs it.
 
 use config::schema::{STR, Type, list};
-use config::{FromNode, Map, Node, Reader, Value, json};
+use config::{Findings, FromNode, Map, Node, Reader, Value, json};
 use distro::make_header;
 use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
+use crate::schema::Target;
 use crate::values::text_values::{AnyMap, Line, Word};
 use crate::{Context, Frequency, Module, ModuleFlag, or_warn};
 
-pub const MODULE: Module =
-    Module::if_set::<Keys>("chef", Frequency::Always, run).flags(&[ModuleFlag::NeedsUserData]);
+pub const MODULE: Module = Module::if_set::<Keys>("chef", Frequency::Always, run)
+    .flags(&[ModuleFlag::NeedsUserData])
+    .checked_by(check);
 
 const DIRECTORIES: [&str; 6] =
     ["/etc/chef", "/var/log/chef", "/var/lib/chef", "/var/chef/cache", "/var/chef/backup", "/var/run/chef"];
@@ -156,11 +158,21 @@ impl FromNode for Arguments {
     }
 }
 
+const INCOMPLETE: &str = "chef.server_url and chef.validation_name are required; module skipped";
+
+/// Reports the missing keys without which the module does nothing.
+fn check(_: Target<'_>, config: &Node, found: &mut Findings) {
+    let Some(chef) = config.get("chef").filter(|chef| chef.as_map().is_some()) else { return };
+    if ["server_url", "validation_name"].iter().any(|key| chef.get(key).is_none_or(Node::is_null)) {
+        found.invalid(&chef.at, "chef", INCOMPLETE);
+    }
+}
+
 fn run(context: &Context<'_>) -> Result<()> {
     let Some(chef) = context.valid_key(|k: Keys| k.chef)? else { return Ok(()) };
     let (Some(Line(server_url)), Some(Line(validation_name))) = (&chef.server_url, &chef.validation_name)
     else {
-        return Err(Error::new("chef.server_url and chef.validation_name are required; module skipped"));
+        return Err(Error::new(INCOMPLETE));
     };
     create_directories(context, &chef)?;
     write_validation_key(context, &chef)?;

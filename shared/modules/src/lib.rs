@@ -81,9 +81,9 @@ pub use disks::partition_table::check as partition_table_check;
 pub use install_hotplug::{HOTPLUG_RULE, enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use power_state_change::reboot_if_requested;
 pub use runner::context::{Context, HotplugPolicy};
-pub use runner::image_keys::where_key_belongs;
+pub use runner::image_keys::{IMAGE_ONLY_KEYS, where_key_belongs};
 pub use runner::ineffective_keys::{ineffective_keys, report_ineffective_keys};
-pub use runner::module::{Activation, Distros, Module, ModuleFlag, StartAhead};
+pub use runner::module::{Activation, Check, Distros, Module, ModuleFlag, StartAhead};
 pub use runner::module_list::{ModuleEntry, parse_module_list};
 pub use runner::run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use set_hostname::set_hostname_early;
@@ -99,10 +99,12 @@ use state::Frequency;
 macro_rules! modules {
     ($($list:ident: [$($($part:ident)::+ $(if $variants:literal)?),* $(,)?]),* $(,)?) => {
         /// The modules, as the runner needs them.
-        pub const MODULES: &[&Module] = &[$($(&$($part)::+::MODULE,)*)*];
+        pub const MODULES: &[&Module] = &[$($(&Module { check: None, ..$($part)::+::MODULE },)*)*];
+        /// What the modules report without running, for programs that check.
+        pub(crate) const CHECKS: &[Option<Check>] = &[$($($($part)::+::MODULE.check,)*)*];
         /// The modules without their code, for programs that only look them up.
         const ROWS: &[&Module] =
-            &[$($(&Module { run: |_| Ok(()), start_ahead: None, ..$($part)::+::MODULE },)*)*];
+            &[$($(&Module { run: |_| Ok(()), start_ahead: None, check: None, ..$($part)::+::MODULE },)*)*];
         /// The modules, as checks, schema and documentation need them.
         pub(crate) const DOCS: &[Section] = &[
             $($(Section::of::<$($part)::+::Keys>(

@@ -2,17 +2,19 @@
 //! files and packages are changed only if that succeeded.
 
 use config::schema::{NULL, map};
-use config::{FromNode, Map, Node, Reader, shown_name};
+use config::{Findings, FromNode, Map, Node, Reader};
 use distro::{Family, NtpClient, ServiceAction};
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
-use crate::values::text_values::Line;
+use crate::schema::Target;
+use crate::values::text_values::{Line, is_word};
 use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module = Module::if_set::<Keys>("ntp", Frequency::Instance, run)
     .repeatable()
-    .where_distro(|distro| distro.ntp.verified);
+    .where_distro(|distro| distro.ntp.verified)
+    .checked_by(check);
 
 config::keys! {
     pub struct ClientConfig {
@@ -64,7 +66,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "ntp.enabled is false; skipping");
         return Ok(());
     }
-    let client = select_client(context, &ntp)?;
+    let target = Target { sys, distro, system_info: context.system_info, base: context.config };
+    let client = select_client(target, &ntp).map_err(|(key, e)| match ntp_node(context.config, key) {
+        Some(node) => e.context(context.place(&node.at, key)),
+        None => e,
+    })?;
     let mut servers = valid_names(context, "servers", ntp.servers);
     let mut pools = valid_names(context, "pools", ntp.pools);
     if servers.is_empty() && pools.is_empty() {
@@ -121,13 +127,33 @@ fn run(context: &Context<'_>) -> Result<()> {
     distro.manage_service(sys, ServiceAction::Reload, &client.service)
 }
 
+/// Reports a client that is not known or not fully configured, and servers that no client can have.
+fn check(target: Target<'_>, config: &Node, found: &mut Findings) {
+    let Some(node) = config.get("ntp") else { return };
+    let Some(ntp) = Ntp::read(node, &mut Reader::new()).filter(|ntp| ntp.enabled) else { return };
+    if let Err((key, e)) = select_client(target, &ntp) {
+        found.invalid(&ntp_node(config, key).unwrap_or(node).at, key, e.to_string());
+    }
+    for list in ["servers", "pools", "peers", "allow"] {
+        let names = node.get(list).and_then(Node::as_seq).into_iter().flatten();
+        for (i, name) in names.enumerate().filter(|(_, name)| name.as_str().is_some_and(|n| !is_host(n))) {
+            found.invalid(&name.at, format!("ntp.{list}[{i}]"), "expected a hostname");
+        }
+    }
+}
+
+/// Returns the value of a key such as `ntp.config.confpath`, or the one around it.
+fn ntp_node<'n>(config: &'n Node, key: &str) -> Option<&'n Node> {
+    key.split('.').try_fold(config, |node, key| node.get(key)).or_else(|| config.get("ntp"))
+}
+
 /// Returns the configured client, else the installed one, else the one that the distribution prefers; with the user's
-/// changes.
-fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
-    let (sys, distro) = (context.sys, context.distro);
+/// changes. Fails with the key and the problem.
+fn select_client(target: Target<'_>, ntp: &Ntp) -> std::result::Result<NtpClient, (&'static str, Error)> {
+    let Target { sys, distro, system_info, .. } = target;
     let named = |name: Option<&str>| name.filter(|n| !n.is_empty() && *n != "auto").map(String::from);
     let name = named(ntp.ntp_client.as_deref())
-        .or_else(|| named(context.system_info.get("ntp_client").and_then(Node::as_str)));
+        .or_else(|| named(system_info.get("ntp_client").and_then(Node::as_str)));
     let known = match &name {
         Some(name) => distro.ntp_client(name),
         None => distro.preferred_ntp_client(sys),
@@ -162,15 +188,17 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     .filter_map(|(key, missing)| missing.then_some(key))
     .collect();
     if !missing.is_empty() {
-        let name = shown_name(&client.name);
+        let near = config::suggestion(&client.name, distro.ntp.preferred_clients.iter().copied());
         let list = missing.join(", ");
-        return Err(Error::new(format!("unknown time client {name}; missing in ntp.config: {list}")));
+        let end = if near.is_empty() { "; missing" } else { " Missing" };
+        let message = format!("unknown time client{near}{end} in ntp.config: {list}");
+        return Err(("ntp.ntp_client", Error::new(message)));
     }
     if !client.config_path.starts_with('/') {
-        return Err(Error::new("ntp.config.confpath: expected a path that begins with /"));
+        return Err(("ntp.config.confpath", Error::new("expected a path that begins with /")));
     }
     if client.service.starts_with('-') || client.service.contains(char::is_whitespace) {
-        return Err(Error::new("ntp.config.service_name: expected the name of a service"));
+        return Err(("ntp.config.service_name", Error::new("expected the name of a service")));
     }
     Ok(client)
 }
@@ -188,14 +216,16 @@ fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(Strin
 
 /// Returns the names that are safe on a line of the client's file; others could add lines to the file.
 fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
-    let (good, bad): (Vec<String>, Vec<String>) = names
-        .into_iter()
-        .map(|n| n.trim().to_string())
-        .partition(|n| !n.is_empty() && !n.contains(|c: char| c.is_whitespace() || c.is_control()));
+    let (good, bad): (Vec<String>, Vec<String>) =
+        names.into_iter().map(|n| n.trim().to_string()).partition(|n| is_host(n));
     if !bad.is_empty() {
         warning!(context.sys, "ntp.{key}: expected hostnames; {} of them are invalid", bad.len());
     }
     good
+}
+
+fn is_host(name: &str) -> bool {
+    is_word(name.trim())
 }
 
 #[cfg(test)]

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use config::schema::{Format, Type, list, word};
-use config::{FromNode, Node, Reader, Value};
+use config::{Findings, FromNode, Node, Reader, Value};
 use encoding::percent;
 use system::{Error, Request, Result, info, warning};
 
 use crate::hostname::{self, HostnameInfo};
+use crate::schema::Target;
 use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module::if_set::<Keys>("phone_home", Frequency::Instance, run).repeatable();
+pub const MODULE: Module =
+    Module::if_set::<Keys>("phone_home", Frequency::Instance, run).repeatable().checked_by(check);
 
 /// The values that can be posted, in the order of `all`.
 const ALL_VALUES: [&str; 6] =
@@ -140,6 +142,17 @@ fn run(context: &Context<'_>) -> Result<()> {
         Err(e) => warning!(sys, "phone_home: {e}"),
     }
     Ok(())
+}
+
+/// Reports a URL that cannot be fetched.
+fn check(_: Target<'_>, config: &Node, found: &mut Findings) {
+    let url = config.at_path(&["phone_home", "url"]);
+    let url = url.and_then(|node| Some((node, node.as_str()?.replace(['$', '{', '}'], ""))));
+    if let Some((node, text)) = url
+        && let Err(e) = system::check_url(&text)
+    {
+        found.invalid(&node.at, "phone_home.url", e.to_string());
+    }
 }
 
 /// Encodes pairs as `application/x-www-form-urlencoded`.

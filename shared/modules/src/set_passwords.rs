@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
-use config::{FromNode, Node, Reader, Value};
+use config::{Findings, FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
 use system::{Error, Result, System, debug, warning};
 
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{PASSWORD_HASH, Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
+use crate::schema::{NOWHERE, Target};
 use crate::values::text_values::Hidden;
 use crate::{Context, Frequency, Module, or_warn};
 
-pub const MODULE: Module = Module::of::<Keys>("set_passwords", Frequency::Instance, run).repeatable();
+pub const MODULE: Module =
+    Module::of::<Keys>("set_passwords", Frequency::Instance, run).repeatable().checked_by(check);
 
 config::string_enum! {
     pub enum Random { Random = "RANDOM" or "R" }
@@ -317,6 +319,17 @@ fn random_password(sys: &System) -> Result<String> {
         }
     }
     Err(Error::new("generating a random password: random source returned identical bytes"))
+}
+
+/// Reports passwords of users that exist nowhere.
+fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
+    let lacks_user = target.lacks_user(config);
+    let users = config.at_path(&["chpasswd", "users"]).and_then(Node::as_seq).unwrap_or_default();
+    for (i, user) in users.iter().enumerate() {
+        if let Some(name) = user.get("name").filter(|node| node.as_str().is_some_and(&lacks_user)) {
+            found.invalid(&name.at, format!("chpasswd.users[{i}].name"), format!("no user {NOWHERE}"));
+        }
+    }
 }
 
 #[cfg(test)]

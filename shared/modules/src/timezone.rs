@@ -1,10 +1,13 @@
 //! timezone: the machine's time zone.
 
+use config::{Findings, Node};
 use system::{Result, debug};
 
+use crate::schema::Target;
 use crate::{Context, Frequency, Module};
 
-pub const MODULE: Module = Module::if_set::<Keys>("timezone", Frequency::Instance, run).repeatable();
+pub const MODULE: Module =
+    Module::if_set::<Keys>("timezone", Frequency::Instance, run).repeatable().checked_by(check);
 
 config::keys! {
     pub struct Keys {
@@ -29,6 +32,19 @@ fn run(context: &Context<'_>) -> Result<()> {
             debug!(context.sys, "no time zone is configured");
             Ok(())
         }
+    }
+}
+
+/// Reports a zone that the machine does not have.
+fn check(target: Target<'_>, config: &Node, found: &mut Findings) {
+    let Some((node, zone)) = config.get("timezone").and_then(|node| Some((node, node.as_str()?))) else {
+        return;
+    };
+    if let Err(e) = distro::zone_file(target.sys, zone)
+        && !zone.is_empty()
+        && distro::has_zones(target.sys)
+    {
+        found.invalid(&node.at, "timezone", e.to_string());
     }
 }
 

@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{Node, Value};
+use config::{Findings, FromNode, Node, Reader, Value};
 use distro::{NewUser, UserRules};
 use system::{Command, Error, Result, System, WriteOptions, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, UserKeys};
 use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
+use crate::schema::{NOWHERE, Target};
 use crate::{Context, Frequency, Module, ModuleFlag, last_failure};
 
 pub const MODULE: Module = Module::of::<Keys>("users_groups", Frequency::Instance, run)
-    .flags(&[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin]);
+    .flags(&[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin])
+    .checked_by(check);
 
 /// The file of the instance with the names of the users that this module creates.
 const NEW_USERS: &str = "new-users";
@@ -164,6 +166,30 @@ fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     let (no_home, _) = without.iter().find(|(_, on)| *on)?;
     let (need, _) = needing.iter().find(|(_, on)| *on)?;
     Some(format!("{need} needs a home directory, but {no_home} is set"))
+}
+
+/// Reports users whose keys conflict or whose shell useradd refuses, and members of groups that exist nowhere.
+fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
+    let lacks_user = target.lacks_user(config);
+    for (i, user) in config.get("users").and_then(Node::as_seq).into_iter().flatten().enumerate() {
+        let keys = user.as_map().and_then(|_| UserKeys::read(user, &mut Reader::new()));
+        if let Some(why) = keys.as_ref().and_then(conflicting_keys) {
+            found.invalid(&user.at, format!("users[{i}]"), why);
+        }
+        let is_no_path =
+            |shell: &&Node| shell.as_str().is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
+        if let Some(shell) = user.get("shell").filter(is_no_path) {
+            found.invalid(&shell.at, format!("users[{i}].shell"), "expected the path of a shell");
+        }
+    }
+    let items = |node| Node::as_seq(node).unwrap_or(std::slice::from_ref(node));
+    let groups = config.get("groups").into_iter().flat_map(items).filter_map(Node::as_map);
+    let members = groups.flat_map(|map| map.iter().flat_map(|(_, members)| items(members)));
+    for member in members {
+        if member.as_str().is_some_and(|names| names.split(',').any(|name| lacks_user(name.trim()))) {
+            found.invalid(&member.at, "groups", format!("no user {NOWHERE}"));
+        }
+    }
 }
 
 /// Creates all users. Facts that they share are looked up once, because there may be hundreds of users.

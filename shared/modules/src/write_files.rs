@@ -7,13 +7,15 @@ use config::schema::{Format, STR, Type, key, map_of, word};
 use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Value};
 use system::{Error, Request, Result, System, WriteOptions, warning};
 
+use crate::schema::{NOWHERE, Target};
 use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
 use crate::{Context, Frequency, Module, or_warn};
 
 pub const MODULE: Module =
     Module::if_set::<Keys>("write_files", Frequency::Instance, |context| write_files(context, false))
-        .repeatable();
+        .repeatable()
+        .checked_by(check);
 
 /// write_files_deferred: the entries with `defer: true`, late in the boot.
 pub mod deferred {
@@ -306,6 +308,45 @@ fn load_content(context: &Context<'_>, path: &str, entry: &Entry) -> Result<Opti
 fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
     // The default needs no passwd file, which a minimal image may lack.
     if text == "root:root" { Ok((Some(0), Some(0))) } else { sys.owner(text) }
+}
+
+/// Reports owners that the machine and the configuration do not have or that are created later, sources of an unknown scheme, and
+/// content that is not of its encoding.
+fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
+    let items = config.get("write_files").and_then(Node::as_seq).unwrap_or_default();
+    let (users, groups) = target.later_accounts(config);
+    for (i, item) in items.iter().enumerate() {
+        let Some(entry) = Entry::read(item, &mut Reader::new()) else { continue };
+        let mut report = |path: &[&str], message: &str| {
+            let at = item.at_path(path).map_or(&item.at, |node| &node.at);
+            found.invalid(at, format!("write_files[{i}].{}", path.join(".")), message);
+        };
+        if let Err((kind, name)) = target.sys.find_owner(&entry.owner) {
+            let is_later = users.contains(name) || kind == "group" && groups.contains(name);
+            match (is_later, entry.defer) {
+                (true, true) => {}
+                (true, false) => {
+                    let later = "is created after the file is written; add 'defer: true'";
+                    report(&["owner"], &format!("the {kind} {later}"));
+                }
+                // A package may create it.
+                (false, true) if ["packages", "snap"].iter().any(|key| config.get(key).is_some()) => {}
+                (false, _) if !target.has_accounts() || name == "root" => {}
+                (false, _) => {
+                    report(&["owner"], &format!("no {kind} {NOWHERE}"));
+                }
+            }
+        }
+        if let Some(source) = &entry.source
+            && let Err(e) = system::check_url(&source.uri)
+        {
+            report(&["source", "uri"], &e.to_string());
+        }
+        let ByteString(bytes) = entry.content.unwrap_or_default();
+        if let Err(why) = encoded_content::decode(bytes, entry.encoding, MAX_CONTENT_SIZE) {
+            report(&["content"], &format!("content is {why}"));
+        }
+    }
 }
 
 #[cfg(test)]

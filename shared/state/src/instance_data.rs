@@ -86,6 +86,19 @@ pub fn fallback_instance_data(sys_info: &SysInfo, system_config: &Value) -> Valu
     tree(&instance, sys_info, "none", system_config)
 }
 
+/// Returns the instance-data of an instance, with its secrets and the names of these.
+pub fn instance_data(instance: &Instance, sys_info: &SysInfo, system_config: &Value) -> Value {
+    let id = cloud_id(&instance.cloud_name, instance.region.as_deref(), &instance.platform);
+    let mut all = tree(instance, sys_info, &id, system_config);
+    let mut encoded = Vec::new();
+    strip_base64_markers(&mut all["ds"], "ds", &mut encoded);
+    sort::sort(&mut encoded);
+    all["base64_encoded_keys"] = json!(encoded);
+    let paths = sensitive_paths(&all, &instance.sensitive);
+    all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
+    all
+}
+
 /// Writes both files, the cloud-id and its link. `system_config` is the merged configuration of the machine.
 ///
 /// # Errors
@@ -98,13 +111,8 @@ pub fn write_instance_data(
     system_config: &Value,
 ) -> Result<()> {
     let id = cloud_id(&instance.cloud_name, instance.region.as_deref(), &instance.platform);
-    let mut all = tree(instance, sys_info, &id, system_config);
-    let mut encoded = Vec::new();
-    strip_base64_markers(&mut all["ds"], "ds", &mut encoded);
-    sort::sort(&mut encoded);
-    all["base64_encoded_keys"] = json!(encoded);
+    let mut all = instance_data(instance, sys_info, system_config);
     let paths = sensitive_paths(&all, &instance.sensitive);
-    all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
     json::write(sys, &layout.sensitive_instance_data(), &all, WriteOptions::secret())?;
     for path in &paths {
         redact(&mut all, path);

@@ -20,7 +20,8 @@ pub use instance::{
     Blobs, Cached, DeviceSearch, DsMode, HostKeyService, Instance, NetworkConfig, NetworkSource,
 };
 pub use instance_data::{
-    SysInfo, cloud_id, fallback_instance_data, features, update_instance_data, write_instance_data,
+    SysInfo, cloud_id, fallback_instance_data, features, instance_data, update_instance_data,
+    write_instance_data,
 };
 pub use json::{parse as parse_json, read as read_json, to_text as json_text};
 pub use layout::Layout;

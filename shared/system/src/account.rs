@@ -90,6 +90,9 @@ impl AccountFile {
     }
 }
 
+/// The numbers of a user and a group, each unless it is not to be changed.
+type Ids = (Option<u32>, Option<u32>);
+
 impl System {
     /// Returns whether this process runs as root.
     pub fn is_privileged(&self) -> bool {
@@ -159,12 +162,20 @@ impl System {
     ///
     /// # Errors
     /// Fails if a name is neither a number nor a user or group of the machine.
-    pub fn owner(&self, text: &str) -> Result<(Option<u32>, Option<u32>)> {
+    pub fn owner(&self, text: &str) -> Result<Ids> {
+        self.find_owner(text).map_err(|(kind, name)| Error::new(format!("no {kind} named '{name}'")))
+    }
+
+    /// As [`System::owner`].
+    ///
+    /// # Errors
+    /// Fails with `user` or `group` and a name that the machine does not have.
+    pub fn find_owner<'t>(&self, text: &'t str) -> std::result::Result<Ids, (&'static str, &'t str)> {
         let (user, group) = text.split_once(':').unwrap_or((text, ""));
-        let id = |kind: &str, name: &str, find: &dyn Fn(&str) -> Option<u32>| match name.trim() {
+        let id = |kind, name: &'t str, find: &dyn Fn(&str) -> Option<u32>| match name.trim() {
             "" | "-1" | "none" | "None" => Ok(None),
             name => match name.parse().ok().or_else(|| find(name)) {
-                None => Err(Error::new(format!("no {kind} named '{name}'"))),
+                None => Err((kind, name)),
                 id => Ok(id),
             },
         };

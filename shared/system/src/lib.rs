@@ -121,7 +121,9 @@ pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult}
 pub use file::{Change, WriteOptions};
 #[doc(hidden)]
 pub use http::parsers;
-pub use http::{Exchange, KeptConnection, PendingLookup, Request, Response, check_url, redacted_url};
+pub use http::{
+    Exchange, KeptConnection, PendingLookup, Request, Response, check_url, local_path, redacted_url,
+};
 pub use kernel::random_number;
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;

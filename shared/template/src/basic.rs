@@ -28,7 +28,7 @@ pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, Tem
         match first.and_then(|value| keys.try_fold(value, |value, key| value.get(key))) {
             Some(value) => {
                 let value = Val::from_node(value, &mut left);
-                let pushed = value.and_then(|value| out.push(&value.to_text()));
+                let pushed = value.and_then(|value| out.push(&value.to_text(), line, false));
                 pushed.map_err(|message| TemplateError { line, message })?;
             }
             None => {

@@ -6,6 +6,8 @@ use config::{Map, Node, looks_like_name};
 const SHARED: &str = "v1";
 /// The size limit of the output in bytes.
 const MAX_OUTPUT: usize = 16 << 20;
+/// The maximum number of lines whose origin is recorded.
+const MAX_LINES: usize = 1 << 20;
 
 /// An undefined variable and the first line that prints it. It is quoted in messages, which scripts search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Rendered {
     pub text: String,
     /// The undefined variables, each once.
     pub undefined: Vec<UndefinedVariable>,
+    /// For each line of the text its line in the template, counted from the header's.
+    pub lines: Vec<u32>,
 }
 
 impl Rendered {
@@ -61,12 +65,18 @@ impl Rendered {
         self
     }
 
-    /// Adds text, up to the size limit of the output.
-    pub(crate) fn push(&mut self, text: &str) -> Result<(), String> {
+    /// Adds text of a line of the template, up to the size limit of the output. `is_literal`: its lines are those of the template.
+    pub(crate) fn push(&mut self, text: &str, line: usize, is_literal: bool) -> Result<(), String> {
         if self.text.len() + text.len() > MAX_OUTPUT {
             return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
         }
-        self.text.push_str(text);
+        for (i, piece) in text.split_inclusive('\n').enumerate() {
+            let begins_line = self.text.is_empty() || self.text.ends_with('\n');
+            if begins_line && self.lines.len() < MAX_LINES {
+                self.lines.push((line + if is_literal { i } else { 0 }) as u32);
+            }
+            self.text.push_str(piece);
+        }
         Ok(())
     }
 

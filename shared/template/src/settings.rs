@@ -7,7 +7,7 @@ use crate::{Kind, kind, render, variables};
 
 /// Renders a file with the instance data in `data`, for [`config::settings::Sources::render`]. Returns `None` if the file is to
 /// be read unrendered: there is no instance data, this user may not read it, or rendering failed, which is logged.
-pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Option<String> {
+pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Option<(String, Vec<u32>)> {
     if kind(text) != Some(Kind::Jinja) {
         return None;
     }
@@ -36,7 +36,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
                 warn_once(format!("Could not render jinja template variables in file '{path}': {names}"));
             }
             debug!(sys, "Applied instance data in '{data}' to configuration loaded from '{path}'");
-            Some(rendered.text)
+            Some((rendered.text, rendered.lines))
         }
         Err(e) => {
             warn_once(format!("Failed to render templated yaml config file '{path}'. {e}"));

@@ -111,6 +111,23 @@ fn errors_have_lines() {
 }
 
 /// Jinja's constructs without a use in configuration: the error names them and lists what can be used instead.
+/// Trimmed tags and loops change the number of lines.
+#[test]
+fn lines_of_the_result_are_those_of_the_template() {
+    for (body, lines) in [
+        ("a\nb\n", &[2, 3][..]),
+        ("a\n{% if 1 %}\nb\n{% endif %}\nc\n", &[2, 4, 6]),
+        ("{# c\nc #}\na\n", &[4]),
+        ("{% for i in [1, 2] %}\n- {{ i }}\n{% endfor %}\nb\n", &[3, 3, 5]),
+        ("a {{ 'x\\ny' }}\nb", &[2, 2, 3]),
+        ("{% set x %}\n1\n2\n{% endset %}\na\n{{ x }}\nb\n", &[6, 7, 7, 7, 8]),
+        ("a\n{%- if 1 %}b\n{%- endif %}\n\nc", &[2, 6]),
+    ] {
+        let rendered = render(&format!("## template: jinja\n{body}"), &Map::new()).unwrap();
+        assert_eq!(rendered.lines, lines, "{body}: {:?}", rendered.text);
+    }
+}
+
 #[test]
 fn unsupported_constructs_are_named() {
     for (body, wanted) in [
@@ -264,7 +281,7 @@ fn errors_show_the_tag_without_its_strings() {
 fn settings_are_rendered_with_instance_data_if_available() {
     let top = scratch::TempDir::new();
     let sys = System::new(&top);
-    let of = |text: &str| render_settings(&sys, "/run/data", "/etc/a.cfg", text);
+    let of = |text: &str| render_settings(&sys, "/run/data", "/etc/a.cfg", text).map(|(text, _)| text);
     let template = "## template: jinja\na: {{ v1.region }}\n";
     assert_eq!(of(template), None);
     assert!(sys.log().logged_warnings().is_empty());

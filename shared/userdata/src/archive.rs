@@ -7,8 +7,8 @@ use crate::part::Part;
 
 const ITEM_KEYS: [&str; 5] = ["content", "type", "filename", "launch-index", "merge-type"];
 
-/// Returns the items of an archive as parts without names. Skips invalid items with a warning.
-pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {
+/// Returns the items of an archive as parts without names. Skips invalid items with a warning; `notes` gets misspelled keys.
+pub fn read(text: &str, warnings: &mut Vec<String>, notes: &mut Vec<String>) -> Vec<Part<'static>> {
     let parsed = match config::yaml::parse("cloud-config-archive", text) {
         Ok(parsed) => parsed,
         Err(bad) => {
@@ -25,10 +25,10 @@ pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {
             return Vec::new();
         }
     };
-    items.into_iter().filter_map(|node| item(node, warnings)).collect()
+    items.into_iter().filter_map(|node| item(node, warnings, notes)).collect()
 }
 
-fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
+fn item(node: &Node, warnings: &mut Vec<String>, notes: &mut Vec<String>) -> Option<Part<'static>> {
     match &node.value {
         Value::Str(text) => Some(sniffed(text.clone().into_bytes(), false)),
         Value::Map(map) => {
@@ -70,7 +70,7 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
                         let near = config::suggestion(&lower, others);
                         let is_known = lower.starts_with("x-") || ITEM_KEYS.contains(&&*lower);
                         if !near.is_empty() && !is_known {
-                            warnings.push(format!("{}: unknown key of an archive item{near}", node.at));
+                            notes.push(format!("{}: unknown key of an archive item{near}", node.at));
                         }
                         part.headers.add(&key, value);
                     }

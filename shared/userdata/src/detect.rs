@@ -111,10 +111,13 @@ pub fn is_for_systemd(content: &[u8]) -> bool {
         && config::json::value(content).is_ok_and(|object| object.get("systemd.credentials").is_some())
 }
 
-/// Returns whether upstream does not recognize a template because of the spacing in its header.
-pub fn is_nonstandard_template(content: &[u8]) -> bool {
-    let begin = content.trim_ascii_start().get(..JINJA_HEADER.len());
-    !begin.is_some_and(|begin| begin.eq_ignore_ascii_case(JINJA_HEADER.as_bytes()))
+/// Returns the warning about a template that upstream does not recognize because of the spacing in its header.
+pub fn nonstandard_template(text: &str) -> Option<&'static str> {
+    let begin = text.trim_start().as_bytes().get(..JINJA_HEADER.len());
+    let is_standard = begin.is_some_and(|begin| begin.eq_ignore_ascii_case(JINJA_HEADER.as_bytes()));
+    (!is_standard && template::kind(text.trim_start()) == Some(template::Kind::Jinja)).then_some(
+        "nonstandard spacing in the header; other versions of cloud-init only accept '## template: jinja'",
+    )
 }
 
 /// Returns whether a blob is parsed as a MIME message.

@@ -195,13 +195,8 @@ impl<'a> Handler<'a> {
         }
         let text = part.text().ok_or("not UTF-8")?;
         let text = text.trim_start();
-        if detect::is_nonstandard_template(text.as_bytes())
-            && template::kind(text) == Some(template::Kind::Jinja)
-        {
-            warning!(
-                self.sys,
-                "{name}: nonstandard spacing in the header; other versions of cloud-init only accept '## template: jinja'"
-            );
+        if let Some(why) = detect::nonstandard_template(text) {
+            warning!(self.sys, "{name}: {why}");
         }
         let path = self.context.instance_data;
         let data = self.sys.read_text(path).map_err(|_| format!("{path} does not exist yet"))?;
@@ -239,7 +234,7 @@ impl<'a> Handler<'a> {
             }
             kind => {
                 let mut inner = part.clone();
-                (inner.payload, inner.charset) = (payload.into(), None);
+                (inner.payload, inner.lines, inner.charset) = (payload.into(), rendered.lines, None);
                 inner.set_content_type(kind);
                 // As upstream does, custom handlers receive templates or plain parts, never rendered templates.
                 if !self.is_disabled(kind) {
@@ -435,20 +430,22 @@ pub struct PartConfig {
 /// Says why a boot skips the part, without its content.
 pub fn read_config(source: &str, part: &Part<'_>) -> std::result::Result<PartConfig, String> {
     let parsed = match part.text() {
-        Some(text) => yaml::parse(source, &text),
+        Some(text) => yaml::parse_rendered(source, &text, &part.lines),
         // Reports the position of the first invalid byte.
         None => yaml::parse_bytes(source, &part.payload),
     };
-    let Parsed { mut root, findings } = parsed.map_err(|e| e.to_string())?;
+    let Parsed { mut root, mut findings } = parsed.map_err(|e| e.to_string())?;
     if root.is_null() {
         return Err("empty cloud config".to_string());
     }
     if root.as_map().is_none() {
         return Err(format!("{}: expected a map, found {}", root.at, root.kind()));
     }
-    let own = Strategy::take_from(&mut root).map_err(|e| e.to_string())?.unwrap_or_default();
+    let own = Strategy::take_from(&mut root, &mut findings).map_err(|e| e.to_string())?.unwrap_or_default();
     let strategy = match part.merge_type() {
-        Some(header) => own.then(Strategy::parse_text(header).map_err(|e| format!("Merge-Type: {e}"))?),
+        Some(header) => own.then(
+            Strategy::parse_header(header, source, &mut findings).map_err(|e| format!("Merge-Type: {e}"))?,
+        ),
         None => own,
     };
     let strategy = if strategy.is_empty() { Strategy::default_for_parts() } else { strategy };

@@ -24,10 +24,11 @@ mod transfer;
 mod write;
 
 pub use consume::{Consumed, VendorRules, consume};
-pub use detect::{detect, is_mime, similar_header};
+pub use detect::{detect, is_mime, nonstandard_template, similar_header};
 pub use handle::{Counts, PartConfig, read_config, why_unhandled};
 pub use include::forget as forget_includes;
 pub use options::{Dirs, Options};
 pub use part::Part;
+pub use part_handler::check_part_handler;
 pub use part_text::strip_header;
 pub use store::{Data, RawData, Source, Stored, store};

@@ -16,6 +16,8 @@ pub struct Part<'a> {
     pub headers: Headers,
     /// The decoded content. It borrows from the input if there was nothing to decode, because it may be large.
     pub payload: Cow<'a, [u8]>,
+    /// For each line of a rendered template that of the template; empty for other parts.
+    pub lines: Vec<u32>,
     pub(crate) charset: Option<String>,
     /// The body as received, if a transfer encoding was decoded.
     pub(crate) transferred: Option<Cow<'a, [u8]>>,
@@ -53,7 +55,8 @@ impl<'a> Part<'a> {
                 decoded @ Cow::Owned(_) => (decoded, Some(leaf.body.into())),
                 same @ Cow::Borrowed(_) => (same, None),
             };
-        Part { content_type, filename, headers: leaf.headers, payload, charset, transferred }
+        let headers = leaf.headers;
+        Part { content_type, filename, headers, payload, charset, transferred, ..Part::default() }
     }
 
     /// Creates a part from data without MIME headers.
@@ -66,10 +69,10 @@ impl<'a> Part<'a> {
 
     /// Copies the borrowed data, so that the part outlives the message.
     pub(crate) fn into_owned(self) -> Part<'static> {
-        let Part { content_type, filename, headers, payload, charset, transferred } = self;
+        let Part { content_type, filename, headers, payload, lines, charset, transferred } = self;
         let transferred = transferred.map(|body| body.into_owned().into());
         let payload = payload.into_owned().into();
-        Part { content_type, filename, headers, payload, charset, transferred }
+        Part { content_type, filename, headers, payload, lines, charset, transferred }
     }
 
     pub(crate) fn set_content_type(&mut self, content_type: &str) {

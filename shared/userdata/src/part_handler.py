@@ -6,6 +6,7 @@ import json
 import sys
 import traceback
 
+FUNCTIONS = ("list_types", "handle_part")
 path, task = sys.argv[1:3]
 sys.path[:0] = sys.argv[3:]
 
@@ -31,6 +32,19 @@ def give_up(message):
     sys.exit(3)
 
 
+def check():
+    """Compiles the handler, whose text is standard input, without running it."""
+    source = sys.stdin.buffer.read()
+    try:
+        names = compile(source, path, "exec", dont_inherit=True).co_names
+    except Exception as error:
+        give_up(reason(error))
+    missing = [name for name in FUNCTIONS if name not in names]
+    if missing and b"import *" not in source:
+        give_up("missing function %s" % missing[0])
+    sys.exit()
+
+
 def load():
     spec = importlib.util.spec_from_file_location("part_handler", path)
     module = importlib.util.module_from_spec(spec)
@@ -38,9 +52,11 @@ def load():
     return module
 
 
+if task == "check":
+    check()
 try:
     handler = load()
-    missing = [name for name in ("list_types", "handle_part") if not callable(getattr(handler, name, None))]
+    missing = [name for name in FUNCTIONS if not callable(getattr(handler, name, None))]
     if task == "list" and not missing:
         types = [str(one) for one in handler.list_types()]
 except (Exception, SystemExit) as error:

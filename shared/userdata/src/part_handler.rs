@@ -16,6 +16,9 @@ use crate::part::Part;
 const SHIM: &str = include_str!("part_handler.py");
 /// The line that the shim writes to standard error after it made all calls without a failure.
 const ALL_CALLS_MADE: &str = "all calls were made";
+/// The limit for compiling a handler.
+// Wait: schema | python3, which compiles a part handler | -
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of part handlers of a source.
 const MAX_HANDLERS: usize = 100;
 
@@ -118,7 +121,7 @@ impl PartHandlers {
         let output = match &handler.python {
             Some(_) => {
                 let done = sys.run(&handler.python_command("list", context).accept_all())?;
-                handler.check(&done)?;
+                failure(&done).map_or(Ok(()), Err)?;
                 done.text()
             }
             None => sys.run(&handler.command(&["list_types"], context))?.text(),
@@ -248,19 +251,9 @@ impl PartHandler {
         command.timeout(context.timeout).redacted(format!("{python} {} ({task})", self.path))
     }
 
-    /// Returns the error that the shim reports for failed calls.
-    fn check(&self, done: &Output) -> Result<()> {
-        if done.code == 0 {
-            return Ok(());
-        }
-        let stderr = String::from_utf8_lossy(&done.stderr);
-        let last = stderr.lines().last().filter(|_| done.code == 3);
-        Err(Error::new(last.unwrap_or("could not be run")))
-    }
-
     /// Returns the error that the shim reports for failed calls, or that it did not reach its end.
     fn check_calls(&self, done: &Output) -> Result<()> {
-        self.check(done)?;
+        failure(done).map_or(Ok(()), Err)?;
         let reported = String::from_utf8_lossy(&done.stderr);
         match reported.lines().any(|line| line == ALL_CALLS_MADE) {
             true => Ok(()),
@@ -299,6 +292,22 @@ fn call(kind: &str, part: Option<(&str, &[u8])>, mut headers: Value) -> Value {
     }
     let filename = part.map(|(name, _)| name);
     json!({"type": kind, "filename": filename, "payload": payload, "text": kind.starts_with("text/"), "headers": headers})
+}
+
+/// Returns what is wrong with a part handler in Python, as a boot reports it, without running it. `None` if nothing is, or if `sys`
+/// has no python3.
+pub fn check_part_handler(sys: &System, payload: &[u8]) -> Option<String> {
+    let python = sys.which("python3").filter(|_| is_python(strip_handler_header(payload)))?;
+    let command = Command::new([&*python, "-I", "-c", SHIM, "part-handler", "check"]).stdin(payload);
+    let done = sys.run(&command.timeout(CHECK_TIMEOUT).accept_all()).ok()?;
+    failure(&done).map(|e| e.to_string())
+}
+
+/// Returns the error that the shim reports.
+fn failure(done: &Output) -> Option<Error> {
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    let last = stderr.lines().last().filter(|_| done.code == 3);
+    (done.code != 0).then(|| Error::new(last.unwrap_or("could not be run")))
 }
 
 /// Returns the program that runs a handler; `None` if it is a program itself. Fails if python3 is not installed.

@@ -27,7 +27,7 @@ pub struct Parts<'a> {
     pub parts: Vec<Part<'a>>,
     /// Messages about parts that were skipped or needed special treatment, without their content.
     pub warnings: Vec<String>,
-    /// Messages about data that other versions of cloud-init do not decode.
+    /// Messages about data that other versions of cloud-init do not decode, and about misspelled keys of archives.
     pub notes: Vec<String>,
 }
 
@@ -190,7 +190,7 @@ impl<'a> Expander<'a, '_> {
             self.output.warnings.push("skipping cloud-config-archive: not UTF-8".to_string());
             return Ok(());
         };
-        for item in archive::read(&text, &mut self.output.warnings) {
+        for item in archive::read(&text, &mut self.output.warnings, &mut self.output.notes) {
             self.charge(item.payload.len())?;
             let expands =
                 is_compressed(&item.content_type) || detect::EXPANDED.contains(&&*item.content_type);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use config::json::JsonError;
 use config::settings::{Settings, Sources};
 use config::{Finding, FindingKind, Node, Value};
+use distro::Distro;
 use state::Layout;
 use system::{Level, Result, System, error, warning};
 
@@ -54,6 +55,13 @@ impl Machine {
             warning!(self.sys, "Missing root-readable {whole}. Using redacted {redacted} instead.");
         }
         path
+    }
+
+    /// Returns the machine's distribution: the configured one, else that of its files.
+    pub fn distro(&self) -> &'static Distro {
+        let configured = self.settings.merged.at_path(&["system_info", "distro"]).and_then(Node::as_str);
+        let detected = || Distro::detect(&self.sys).unwrap_or(Distro::fallback());
+        configured.and_then(Distro::named).unwrap_or_else(detected)
     }
 
     pub fn is_root() -> bool {

@@ -52,7 +52,12 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     }
     let target_sys = System::new(absolute(&args.directory)?);
     let target = Target { has_ip: true, ..Target::for_distro(&args.distro).with_machine(&target_sys) };
-    let rendered = render::render(&config, renderer, &target, &facts).map_err(Error::new)?;
+    let parsed = netconfig::parse::parse(&config, &facts);
+    let rendered = render::render_parsed(&config, parsed.as_ref(), renderer, &target).map_err(Error::new)?;
+    // As at boot: a renderer that passes the configuration through writes it nevertheless.
+    if let Err(message) = &parsed {
+        warning!(machine.sys, "{message}");
+    }
     for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.unsupported.iter()) {
         warning!(machine.sys, "{finding}");
     }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use config::{Map, Node, Value};
 use state::layout::RAW_DATA;
+use state::{Cached, Instance, SysInfo};
 use system::{error, warning};
 use template::UndefinedVariable;
 
@@ -47,11 +48,8 @@ fn query(machine: &Machine, args: &Query, varname: Option<&String>) -> Result<Ex
 }
 
 /// Returns the rendered text of a template and the names without a value. Fails with a message if the template is invalid.
-pub fn render_text(text: &str, data: &Node) -> Result<(String, Vec<UndefinedVariable>), String> {
-    match template::render(text, &template::variables(data)) {
-        Ok(rendered) => Ok((rendered.text, rendered.undefined)),
-        Err(e) => Err(format!("line {}: {}", e.line, e.message)),
-    }
+pub fn render_text(text: &str, data: &Node) -> Result<template::Rendered, String> {
+    template::render(text, &template::variables(data)).map_err(|e| format!("line {}: {}", e.line, e.message))
 }
 
 /// Renders a template with the data and prints it. An empty result is a failure, for scripts.
@@ -94,6 +92,9 @@ fn read(machine: &Machine, args: &Query) -> Result<Node, String> {
     let mut data = match Machine::read_json(&file_sys, &file_path) {
         Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
+        Err(e) if e.is_not_found() && args.instance_data.is_none() && !machine.sys.is_live() => {
+            of_disk(machine).ok_or_else(|| format!("Missing instance-data file: {path}{SAMPLES}"))?
+        }
         Err(e) if e.is_not_found() || file_sys.is_dir(&file_path) => {
             let samples = if args.instance_data.is_none() { SAMPLES } else { "" };
             return Err(format!("Missing instance-data file: {path}{samples}"));
@@ -129,6 +130,18 @@ fn read(machine: &Machine, args: &Query) -> Result<Node, String> {
     };
     data.insert("combined_cloud_config", value);
     Ok(Node::from(data))
+}
+
+/// Returns the instance data of a disk, which has no /run: that of the cached instance. The kernel's names are those of a running
+/// machine, and empty.
+fn of_disk(machine: &Machine) -> Option<Map> {
+    let Cached::Instance(instance) = Instance::load(&machine.sys, &machine.layout) else { return None };
+    let system = SysInfo { uname: Default::default(), ..SysInfo::read(&machine.sys) };
+    let config = machine.settings.system.to_json();
+    match Node::from_json(&state::instance_data(&instance, &system, &config)).value {
+        Value::Map(map) => Some(map),
+        _ => None,
+    }
 }
 
 fn redacted_text(file: &str) -> Node {

@@ -81,12 +81,16 @@ fn net_convert_rejects_invalid_input() {
     machine.put("empty", "");
     machine.put("third", "version: 3\n");
     machine.put("broken", "{[");
+    machine.put("maybe", "version: 2\nethernets: {e: {dhcp4: maybe}}\n");
     machine.put("mask", "version: 1\nconfig:\n- {type: physical, name: a, subnets: [{type: static, address: 1.2.3.4/255.0.255.0}]}\n");
     for (file, rest, code, message) in [
         ("good", "-k yaml -D debian -O eni", 0, "Wrote output format 'eni'"),
         ("good", "-k yaml -D debian -O eni -m eth0", 1, "--mac: expected NAME,MAC"),
         ("good", "-k yaml -D debian -O sysconfig", 1, "no sysconfig settings for this distribution"),
         ("good", "-k yaml -D fedora -O netplan", 1, "no netplan settings"),
+        ("maybe", "-k yaml -D debian -O networkd", 1, "found a string; without it no device has an address"),
+        // netplan gets the value, and rejects it.
+        ("maybe", "-k yaml -D debian -O netplan", 0, "found a string; without it no device has an address"),
         ("good", "-k yaml -D debian -O eni more", 2, "unrecognized arguments: more"),
         ("good", "-k xml -D debian -O eni", 2, "argument -k/--kind: invalid choice: 'xml'"),
         ("good", "-k yaml -D debian", 2, "the following arguments are required: -O/--output-kind"),

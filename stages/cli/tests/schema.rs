@@ -184,7 +184,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
         "Error: Cloud config schema errors: ethernets.e0.match: Additional properties are not allowed ('mac' was unexpected) ({wrong}:2:51)\n\n\
          {wrong}:2:18: warning: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n \
          2 | ethernets: …\n   |            ^\n\
-         {wrong}:2:51: error: ethernets.e0.match.mac: unknown key\n 2 | ethernets: …\n   |            ^\n\
+         {wrong}:2:51: error: network.ethernets.e0.match.mac: unknown key\n 2 | ethernets: …\n   |            ^\n\
          Error: Invalid schema: network-config\n\n"
     );
     assert_eq!(
@@ -274,13 +274,14 @@ fn formats_for_programs_have_places_and_no_values() {
             "2:1 unknown-key error hostnam",
             "3:9 invalid-value error locale",
             "4:1 deprecated warning ca-certs",
+            "4:22 invalid-value warning ca-certs.trusted[0]",
             "6:1 duplicate-key warning runcmd",
         ]
     );
     let (code, log) = run("bad", "sarif");
     assert_eq!((code, log["version"].as_str(), log["runs"].as_array().unwrap().len()), (1, Some("2.1.0"), 1));
     let results = log["runs"][0]["results"].as_array().unwrap();
-    assert_eq!(results.len(), 4);
+    assert_eq!(results.len(), 5);
     for (result, found) in results.iter().zip(document["findings"].as_array().unwrap()) {
         assert_eq!((&result["ruleId"], &result["level"]), (&found["rule"], &found["severity"]));
         let place = &result["locations"][0]["physicalLocation"];
@@ -293,7 +294,7 @@ fn formats_for_programs_have_places_and_no_values() {
     let (code, found) = run("list", "json");
     assert_eq!(
         (code, &found["documents"][0]["findings"][0]["message"]),
-        (1, &"expected a map of keys".into())
+        (1, &"expected a map, found a list".into())
     );
     let (code, found) = run("script", "json");
     assert_eq!((code, &found["valid"]), (0, &true.into()));
@@ -355,10 +356,7 @@ fn user_data_of_every_format_is_validated() {
         (
             read("archive"),
             1,
-            &[
-                "input part-001:1:1: error: hostnam: ",
-                "input:5:1: error: cloud-config-archive:5:3: skipping archive item: ",
-            ],
+            &["input part-001:1:1: error: hostnam: ", "input:5:3: error: skipping archive item: "],
         ),
         (read("template"), 1, &["input part-001:1:1: error: nmae: "]),
         (bare.into(), 1, &["input:1:1: error: MIME message has no parts: its separator lines lack the '--'"]),
@@ -385,9 +383,55 @@ fn user_data_of_every_format_is_validated() {
         ),
         (
             b"#cloud-config-archive\n- contents: |\n    a: 1\n".to_vec(),
-            1,
+            0,
+            &["input:2:3: warning: unknown key of an archive item; did you mean 'content'?"],
+        ),
+        (
+            b"#cloud-config\nmerge_how: list(appendd)+dict()\n".to_vec(),
+            0,
             &[
-                "input:2:1: error: cloud-config-archive:2:3: unknown key of an archive item; did you mean 'content'?",
+                "input:2:12: warning: merge_how: unknown option 'appendd'; did you mean 'append'?",
+                "Valid schema",
+            ],
+        ),
+        (
+            b"#include\nfile:///nonexistent/b\n/proc/self/status\n".to_vec(),
+            0,
+            &["input:2:1: warning: include: this machine has no such file"],
+        ),
+        (
+            b"##template:jinja\n#cloud-config\nlocale: C\n".to_vec(),
+            0,
+            &["input:1:1: warning: nonstandard spacing in the header", "Valid schema"],
+        ),
+        (b"#!bash\n".to_vec(), 0, &["input:1:1: warning: expected the path of an interpreter"]),
+        (
+            b"#part-handler\n\ndef list_types(:\n".to_vec(),
+            0,
+            &["input:3:1: warning: SyntaxError at line 3: ", "'text/part-handler' not currently"],
+        ),
+        (
+            b"#part-handler\ndef list_type(): pass\n".to_vec(),
+            0,
+            &["input:1:1: warning: missing function list_types"],
+        ),
+        (b"#part-handler\nfrom x import *\nprint(never_run)\n".to_vec(), 0, &["not currently evaluated"]),
+        (
+            b"#cloud-config\nntp: {ntp_client: chronie}\nkeyboard: {layout: d e}\n".to_vec(),
+            0,
+            &[
+                "input:2:19: warning: ntp.ntp_client: unknown time client; did you mean 'chrony'? ",
+                "input:3:20: warning: keyboard.layout: expected a name",
+                "Valid schema",
+            ],
+        ),
+        (
+            b"#cloud-config\ncloud_final_modules: [[runcmd, alwayss]]\nusers: [{name: a, sudo: yes}]\n"
+                .to_vec(),
+            0,
+            &[
+                "[0]: unknown frequency; did you mean 'always'? (expected once",
+                "users[0].sudo: Changed in version 22.2. The value ``true`` grants nothing",
             ],
         ),
         (
@@ -547,6 +591,45 @@ fn sarif_is_of_the_standard() {
     }
 }
 
+/// Such a file needs no header and has keys that user-data must not have. cloud-init refuses it.
+#[test]
+fn files_of_the_image_are_validated() {
+    let machine = Machine::new();
+    let file = |name: &str, text: &str| {
+        machine.put(name, text);
+        machine.root.join(name).display().to_string()
+    };
+    let keys = "datasource_list: [NoCloud]\nsystem_info: {distro: debian}\nnetwork: {config: disabled}\n";
+    let good = file("etc/cloud/cloud.cfg.d/90.cfg", keys);
+    let header = file("etc/cloud/cloud.cfg.d/91.cfg", &format!("#cloud-config\n{keys}"));
+    let elsewhere = file("92.cfg", keys);
+    let bad = file(
+        "93.cfg",
+        "# mine\ndatasource_lst: [NoCloud]\nnetwork: {version: 2, ethernets: {e: {dhcp4: maybe}}}\n",
+    );
+    let template = file("etc/cloud/cloud.cfg.d/94.cfg", "## template: jinja\nhostnam: {{ v1.platform }}\n");
+    let user_data = file("95.cfg", "#cloud-config\ndatasource_list: [NoCloud]\n");
+    for (path, code, wanted) in [
+        (&good, 0, &["Valid schema"][..]),
+        (&header, 0, &["Valid schema"]),
+        (&elsewhere, 0, &["Valid schema"]),
+        (
+            &bad,
+            1,
+            &[
+                "93.cfg:2:1: error: datasource_lst: unknown key; did you mean 'datasource_list'?",
+                "93.cfg:3:46: error: network.ethernets.e.dhcp4: expected true or false",
+            ],
+        ),
+        (&template, 1, &["94.cfg:2:1: error: hostnam: unknown key"]),
+        (&user_data, 1, &["datasource_list: not a key of cloud-config"]),
+    ] {
+        let (found, out, err) = machine.run_words(&["schema", "-c", path]);
+        assert_eq!(found, code, "{path}: {out}{err}");
+        wanted.iter().for_each(|text| assert!(format!("{out}{err}").contains(text), "{text}: {out}{err}"));
+    }
+}
+
 /// The result of a template is validated, also before the first boot.
 #[test]
 fn rendered_templates_are_validated() {
@@ -559,6 +642,7 @@ fn rendered_templates_are_validated() {
     let hook = file("hook", "#cloud-boothook\n#!/bin/sh\necho {{ v1.region }}: x: [\n");
     let bare = file("bare", "hostname: {{ v1.platform }}\n");
     let wrong = file("wrong", "#cloud-config\nruncmd: {{ v1.platform }}\n");
+    let lines = file("lines", "#cloud-config\n{% if true %}\nruncmd:\n- a\n{% endif %}\nhostnam: x\n");
     let broken = file("broken", "#cloud-config\n{% if %}\n");
     let nothing = file("nothing", "{# #}");
     machine.put("data", "{\"v1\": {\"platform\": \"p\"}}");
@@ -575,6 +659,13 @@ fn rendered_templates_are_validated() {
         ),
         (&["-c", &bare], 1, "Invalid user-data ", "format-l2.c1: Unrecognized user-data header in "),
         (&["-c", &wrong], 1, "Invalid user-data ", "runcmd: expected a list, found a string"),
+        // The line of the template, not that of the result.
+        (
+            &["-c", &lines],
+            1,
+            "Invalid user-data ",
+            "/lines:7:1: error: hostnam: unknown key; did you mean 'hostname'?",
+        ),
         (&["-c", &broken], 1, "", "Error:\nFailed to render templated user-data. "),
         (&["-c", &nothing], 1, "Invalid user-data ", "Unrecognized user-data header"),
         (&["-c", &good, "-i", "/none"], 1, "", "Instance data not yet present at /none\n"),
@@ -604,7 +695,15 @@ fn schema_checks_the_system_of_root() {
         return;
     }
     let machine = explained();
-    let (code, out, _) = machine.run_words(&["schema", "--system"]);
+    machine.put("etc/cloud/cloud.cfg.d/20.cfg", "datasource_list: [NoCloud]\ntimezon: x\n");
+    machine.put("etc/cloud/cloud.cfg.d/30.cfg", "a: [\n");
+    let (code, out, err) = machine.run_words(&["schema", "--system"]);
+    // What upstream does not read does not change the exit status.
+    for wanted in
+        ["/etc/cloud/cloud.cfg.d/20.cfg:2:1: timezon: unknown key; did", "30.cfg:2:1: file ignored: "]
+    {
+        assert!(err.contains(wanted), "{err}");
+    }
     assert_eq!(
         (code, out.as_str()),
         (

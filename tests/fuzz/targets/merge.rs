@@ -13,7 +13,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(strategy) = Strategy::parse_text(how) {
         strategy.merge(&old.root, &new.root);
     }
-    if let Ok(Some(strategy)) = Strategy::take_from(&mut new.root) {
+    if let Ok(Some(strategy)) = Strategy::take_from(&mut new.root, &mut Vec::new()) {
         strategy.merge(&old.root, &new.root);
     }
     merge_stack(&[old.root, new.root], &mut Findings::default());

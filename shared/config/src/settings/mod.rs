@@ -18,9 +18,9 @@ use crate::{FindingKind, Findings, Node, Position};
 
 const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
 
-/// Renders a template in the system configuration, given its path and text. `None`: the file is read as it is. The
-/// function itself reports errors.
-pub type Render<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
+/// Renders a template in the system configuration, given its path and text. Returns the result and for each of its lines that of
+/// the template. `None`: the file is read as it is. The function itself reports errors.
+pub type Render<'a> = &'a dyn Fn(&str, &str) -> Option<(String, Vec<u32>)>;
 
 /// Sources of layers outside /etc/cloud.
 #[derive(Clone)]
@@ -260,11 +260,14 @@ impl Loader<'_> {
         let rendered = template.zip(self.render).and_then(|(text, render)| render(name, text));
         // A template need not be valid YAML before it is rendered.
         let may_be_invalid = template.is_some() && self.render.is_some() && rendered.is_none();
-        let bytes = rendered.as_ref().map_or(bytes, |text| text.as_bytes());
+        let bytes = rendered.as_ref().map_or(bytes, |(text, _)| text.as_bytes());
         let is_this = |known: &ParsedFile| known.path == name && known.text.as_bytes() == bytes;
         let parsed = match self.parsed_files.iter().position(is_this) {
             Some(i) => Ok(self.parsed_files.swap_remove(i).parsed),
-            None => yaml::parse_bytes(name, bytes),
+            None => match &rendered {
+                Some((text, lines)) => yaml::parse_rendered(name, text, lines),
+                None => yaml::parse_bytes(name, bytes),
+            },
         };
         match parsed {
             Ok(parsed) => {

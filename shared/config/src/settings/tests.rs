@@ -100,7 +100,7 @@ fn invalid_files_are_reported_and_skipped() {
     ]);
     let render = |path: &str, text: &str| {
         assert!(path.starts_with("/etc/other/"), "{path}");
-        text.contains("{{ x }}").then(|| text.replace("{{ x }}", "4"))
+        text.contains("{{ x }}").then(|| (text.replace("{{ x }}", "4"), Vec::new()))
     };
     let settings = Settings::load(&machine.sys, &Sources { render: Some(&render), ..no_sources() });
     for (key, value) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {

@@ -20,7 +20,7 @@ const MAX_PREALLOCATED: usize = 1 << 17;
 pub(super) fn read(
     source: &Rc<str>,
     text: &str,
-    shifts: &ColumnShifts,
+    shifts: &ColumnShifts<'_>,
     placeholders: &Placeholders,
 ) -> Result<Parsed> {
     // Enough for most strings; growing the vector step by step would leave freed memory of the same size behind.
@@ -32,7 +32,7 @@ pub(super) fn read(
 
 struct Composer<'a> {
     nodes: Vec<RawNode>,
-    shifts: &'a ColumnShifts,
+    shifts: &'a ColumnShifts<'a>,
     placeholders: &'a Placeholders,
     anchors: HashMap<Box<str>, Id>,
     /// Whether any node is used more than once.

@@ -20,7 +20,7 @@ pub(super) fn values(
     root: Id,
     aliases: bool,
     source: &Rc<str>,
-    shifts: &ColumnShifts,
+    shifts: &ColumnShifts<'_>,
 ) -> Result<Parsed> {
     let mut constructor = Constructor {
         copies: 0,
@@ -51,7 +51,7 @@ struct Constructor<'a> {
     nodes: Vec<RawNode>,
     states: Vec<NodeState>,
     source: Rc<str>,
-    shifts: &'a ColumnShifts,
+    shifts: &'a ColumnShifts<'a>,
     /// The path from the root to the current node.
     path: Vec<PathStep>,
     /// The cost of everything that aliases and merge keys have copied so far.

@@ -31,7 +31,7 @@ impl Placeholders {
 /// A range of bytes and its replacement.
 pub(super) type Edit = (Range<usize>, String);
 
-pub(super) fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts) -> String {
+pub(super) fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts<'_>) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut from = 0;
     let mut position = LineColumn { line: 1, column: 1 };
@@ -114,27 +114,36 @@ pub(super) fn surrogate_edits(text: &str, mut i: usize) -> Vec<Edit> {
     found
 }
 
-/// The column shifts that repairs cause on the rest of their line, in order of position; each entry is the cumulative
-/// shift on its line.
+/// How the text was changed before it is parsed: rendered from a template, then repaired.
 #[derive(Default)]
-pub(super) struct ColumnShifts(Vec<(LineColumn, i64)>);
+pub(super) struct ColumnShifts<'l> {
+    /// The column shifts that repairs cause on the rest of their line, in order of position; each entry is the cumulative
+    /// shift on its line.
+    shifts: Vec<(LineColumn, i64)>,
+    /// The line of the template for each line; of further lines it is the same.
+    lines: &'l [u32],
+}
 
-impl ColumnShifts {
+impl<'l> ColumnShifts<'l> {
+    pub fn new(lines: &'l [u32]) -> ColumnShifts<'l> {
+        ColumnShifts { lines, ..ColumnShifts::default() }
+    }
+
     pub fn add(&mut self, new: Vec<(LineColumn, i64)>) {
         let mut line = 0;
         let mut sum = 0;
         // Turn cumulative shifts into single ones, add the new ones, sort, and sum up again.
-        for (at, by) in &mut self.0 {
+        for (at, by) in &mut self.shifts {
             if at.line != line {
                 (line, sum) = (at.line, 0);
             }
             *by -= sum;
             sum += *by;
         }
-        self.0.extend(new);
-        sort::sort_by_key(&mut self.0, |(at, _)| *at);
+        self.shifts.extend(new);
+        sort::sort_by_key(&mut self.shifts, |(at, _)| *at);
         line = 0;
-        for (at, by) in &mut self.0 {
+        for (at, by) in &mut self.shifts {
             if at.line != line {
                 (line, sum) = (at.line, 0);
             }
@@ -143,11 +152,17 @@ impl ColumnShifts {
         }
     }
 
-    /// Returns the position before the repairs.
+    /// Returns the line of the original text.
+    pub fn line(&self, line: u32) -> u32 {
+        self.lines.get((line as usize).wrapping_sub(1)).copied().unwrap_or(line)
+    }
+
+    /// Returns the position in the original text.
     pub fn original(&self, position: LineColumn) -> LineColumn {
-        let before = self.0.partition_point(|(at, _)| *at < position);
-        let last = before.checked_sub(1).and_then(|last| self.0.get(last));
+        let before = self.shifts.partition_point(|(at, _)| *at < position);
+        let last = before.checked_sub(1).and_then(|last| self.shifts.get(last));
         let moved = last.filter(|(at, _)| at.line == position.line).map_or(0, |(_, sum)| *sum);
-        LineColumn { column: u32::try_from(i64::from(position.column) - moved).unwrap_or(1), ..position }
+        let column = u32::try_from(i64::from(position.column) - moved).unwrap_or(1);
+        LineColumn { line: self.line(position.line), column }
     }
 }

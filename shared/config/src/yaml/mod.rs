@@ -35,12 +35,21 @@ use crate::Position;
 /// # Errors
 /// Fails if the text is not valid YAML, has several documents, or exceeds a limit.
 pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
+    parse_rendered(source, text, &[])
+}
+
+/// Parses text that was rendered from a template, as [`parse`] does; `lines` has for each line that of the template, which is
+/// the one in positions.
+///
+/// # Errors
+/// Fails as [`parse`] does.
+pub fn parse_rendered(source: &str, text: &str, lines: &[u32]) -> Result<Parsed, YamlError> {
     let source: Rc<str> = source.into();
     if text.len() > MAX_BYTES {
         let message = format!("larger than {} MiB", MAX_BYTES >> 20);
         return Err(YamlError { at: Position { source: Some(source), line: 0, column: 0 }, message });
     }
-    repair::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
+    repair::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text), lines)
 }
 
 /// Parses bytes from a file or the network, as [`parse`] does text.

@@ -20,8 +20,12 @@ pub(super) const MAX_CANDIDATES: usize = 20;
 /// A byte order mark at the start of a string; elsewhere it is an ordinary character.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, YamlError> {
-    let mut shifts = ColumnShifts::default();
+pub(super) fn document(
+    source: Rc<str>,
+    whole: &str,
+    lines: &[u32],
+) -> std::result::Result<Parsed, YamlError> {
+    let mut shifts = ColumnShifts::new(lines);
     let mut placeholders = Placeholders::default();
     let mut text = Cow::Borrowed(whole);
     if text.contains(BYTE_ORDER_MARK)
@@ -83,7 +87,7 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
                 let at = Position { source: Some(source), line, column };
                 let mut message = failed.message;
                 if let Some(place) = whole.find(BYTE_ORDER_MARK) {
-                    let line = line_column_of(whole, place).line;
+                    let line = shifts.line(line_column_of(whole, place).line);
                     message += &format!("; an invisible byte order mark (U+FEFF) is on line {line}");
                 }
                 return Err(YamlError { at, message });

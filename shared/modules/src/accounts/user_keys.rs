@@ -1,6 +1,6 @@
 //! The keys of a user in `users`, `user` and `groups`, with the many forms that their values have had.
 
-use config::schema::{BOOL, Deprecation, Format, INT, NULL, STR, Type, key, list, map_of};
+use config::schema::{BOOL, Deprecation, Format, INT, NULL, STR, Type, flag, key, list, map_of};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 
 use crate::values::text_values::{is_word, text_types};
@@ -135,17 +135,28 @@ impl FromNode for Uid {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SudoRules(pub Vec<String>);
 
-const SUDO_RULES: &str = "a rule, a list of rules or null";
-const BOOLEAN_RULE: Deprecation = Deprecation::new("22.2", "null or a rule").message(
+const SUDO_RULES: &str = "a rule such as 'ALL=(ALL) NOPASSWD:ALL', a list of rules or null";
+const FALSE_RULE: Deprecation = Deprecation::new("22.2", "null or a rule").message(
     "Changed in version 22.2. The value ``false`` is deprecated for this key, use ``null`` instead.",
 );
 
+/// Upstream's schema accepts it, with the sentence about `false`, and its module fails.
+const TRUE_RULE: Deprecation = Deprecation::new("22.2", "a rule").message(
+    "Changed in version 22.2. The value ``true`` grants nothing, use a rule such as ``ALL=(ALL) NOPASSWD:ALL`` instead.",
+);
+
 impl FromNode for SudoRules {
-    const SCHEMA: &'static [Type] = &[STR, NULL, list(&[STR, NULL]), BOOL.deprecated(&BOOLEAN_RULE)];
+    const SCHEMA: &'static [Type] = &[
+        STR,
+        NULL,
+        list(&[STR, NULL]),
+        flag(false).deprecated(&FALSE_RULE),
+        flag(true).deprecated(&TRUE_RULE),
+    ];
     const ABSENT: Option<fn() -> Self> = Some(Self::default);
     fn read(node: &Node, reader: &mut Reader) -> Option<SudoRules> {
-        if let Value::Bool(_) = node.value {
-            reader.report_deprecated_form(node, &BOOLEAN_RULE);
+        if let Value::Bool(flag) = node.value {
+            reader.report_deprecated_form(node, if flag { &TRUE_RULE } else { &FALSE_RULE });
         }
         match &node.value {
             Value::Bool(false) => Some(SudoRules::default()),

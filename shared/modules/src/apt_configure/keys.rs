@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use config::shown_name;
+use config::{Findings, Map, Node, join_key, shown_name};
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::Context;
@@ -15,6 +15,7 @@ const TRUSTED: &str = "/etc/apt/trusted.gpg.d";
 const REFERENCED: &str = "/etc/apt/cloud-init.gpg.d";
 /// The path of the key file of a source whose key is invalid: apt trusts no signature by it.
 pub const NO_KEY: &str = "/dev/null";
+const NO_OPENPGP: &str = "expected an OpenPGP public key in ASCII armor; what it signs is not trusted";
 const DEFAULT_SERVER: &str = "keyserver.ubuntu.com";
 const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
@@ -49,9 +50,7 @@ impl Key<'_> {
             (Some(text), _) => match dearmor(text) {
                 Some(bytes) => bytes,
                 None => {
-                    let expected =
-                        "expected an OpenPGP public key in ASCII armor; what it signs is not trusted";
-                    warning!(context.sys, "apt: key of {}: {expected}", shown_name(stem(name)));
+                    warning!(context.sys, "apt: key of {}: {NO_OPENPGP}", shown_name(stem(name)));
                     return Ok(Some((NO_KEY.into(), Change::Unchanged)));
                 }
             },
@@ -61,6 +60,24 @@ impl Key<'_> {
         let path = format!("{}/{}.gpg", if is_referenced { REFERENCED } else { TRUSTED }, stem(name));
         let change = context.sys.write(&path, bytes, WriteOptions::default())?;
         Ok(Some((path, change)))
+    }
+}
+
+/// Reports keys of sources and mirrors that apt cannot use.
+pub fn check(config: &Node, found: &mut Findings) {
+    let Some(apt) = config.get("apt") else { return };
+    let sources = apt.get("sources").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    let sources = sources
+        .map(|(name, source)| (join_key("apt.sources", &name.scalar_text().unwrap_or_default()), source));
+    let mirrors = ["primary", "security"].into_iter().flat_map(|list| {
+        let items = apt.get(list).and_then(Node::as_seq).into_iter().flatten().enumerate();
+        items.map(move |(i, mirror)| (format!("apt.{list}[{i}]"), mirror))
+    });
+    for (place, source) in sources.chain(mirrors) {
+        if let Some(key) = source.get("key").filter(|key| key.as_str().is_some_and(|k| dearmor(k).is_none()))
+        {
+            found.invalid(&key.at, place + ".key", NO_OPENPGP);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, 
 use crate::hostname;
 use crate::packages::APT;
 use crate::packages::package_sources;
+use crate::schema::Target;
 use crate::{Context, Frequency, Module, or_warn};
 use files::{mode_for, write_or_remove};
 use keys::Key;
@@ -27,7 +28,7 @@ use sources_list::SourcesFormat;
 
 pub const MODULE: Module = Module {
     keys: &[Keys::KEYS, OldKeys::KEYS],
-    ..Module::of::<Keys>("apt_configure", Frequency::Instance, run).repeatable().on(APT)
+    ..Module::of::<Keys>("apt_configure", Frequency::Instance, run).repeatable().on(APT).checked_by(check)
 };
 
 const PROXIES: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
@@ -134,6 +135,23 @@ fn settings(context: &Context<'_>) -> Result<(Apt, Findings, bool)> {
     Ok((keys.into_apt(defaults()?), invalid, true))
 }
 
+const NO_PROXY: &str = "expected a URL; ignored";
+
+/// Reports keys and proxies that apt cannot use.
+fn check(_: Target<'_>, config: &Node, found: &mut Findings) {
+    keys::check(config, found);
+    for key in ["proxy", "http_proxy", "ftp_proxy", "https_proxy"] {
+        let value = config.at_path(&["apt", key]);
+        if let Some(node) = value.filter(|node| node.as_str().is_some_and(|proxy| !is_url(proxy))) {
+            found.invalid(&node.at, format!("apt.{key}"), NO_PROXY);
+        }
+    }
+}
+
+fn is_url(proxy: &str) -> bool {
+    !proxy.contains(|c: char| c == '"' || c.is_whitespace() || c.is_control())
+}
+
 fn write_proxies(sys: &System, apt: &Apt, invalid: &Findings) -> Result<()> {
     let mut lines = String::new();
     let mut keep = false;
@@ -145,8 +163,8 @@ fn write_proxies(sys: &System, apt: &Apt, invalid: &Findings) -> Result<()> {
     ] {
         keep |= invalid.has_invalid(&format!("apt.{key}"));
         match proxy.as_deref().filter(|proxy| !proxy.is_empty()) {
-            Some(proxy) if proxy.contains(|c: char| c == '"' || c.is_whitespace() || c.is_control()) => {
-                warning!(sys, "apt.{key}: expected a URL; ignored");
+            Some(proxy) if !is_url(proxy) => {
+                warning!(sys, "apt.{key}: {NO_PROXY}");
                 keep = true;
             }
             Some(proxy) => lines.push_str(&format!("Acquire::{protocol}::Proxy \"{proxy}\";\n")),

@@ -1,7 +1,7 @@
 //! Keys that belong to another configuration than a cloud-config.
 
 /// Keys of an image's configuration in /etc/cloud. Upstream's schema does not allow them in a cloud-config.
-const IMAGE_ONLY_KEYS: &[&str] = &[
+pub const IMAGE_ONLY_KEYS: &[&str] = &[
     "allow_userdata",
     "conf_d",
     "datasource",

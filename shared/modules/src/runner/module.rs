@@ -1,11 +1,12 @@
 //! A module, as the runner sees it: a row of the table.
 
-use config::{Key, KeyStruct, Node};
+use config::{Findings, Key, KeyStruct, Node};
 use distro::Distro;
 use state::Frequency;
 use system::Result;
 
 use crate::Context;
+use crate::schema::Target;
 use crate::user_scripts::{ScriptDirectory, WrittenScript};
 
 /// A module, as the runner sees it.
@@ -30,9 +31,14 @@ pub struct Module {
     pub scripts: Option<ScriptDirectory>,
     /// The script that it writes and another module runs.
     pub written_script: Option<WrittenScript>,
+    /// Reports what `run` would, from the configuration alone or with the files of a machine.
+    pub check: Option<Check>,
     /// Does the work.
     pub run: fn(&Context<'_>) -> Result<()>,
 }
+
+/// Adds what a module would report of a configuration.
+pub type Check = for<'n> fn(Target<'n>, &'n Node, &mut Findings);
 
 /// Work of a module that may start while the previous module of the list runs.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +89,7 @@ impl Module {
             start_ahead: None,
             scripts: None,
             written_script: None,
+            check: None,
             run,
         }
     }
@@ -128,6 +135,11 @@ impl Module {
     /// Marks the module as [`ModuleFlag::Repeatable`], its only property.
     pub const fn repeatable(self) -> Module {
         self.flags(&[ModuleFlag::Repeatable])
+    }
+
+    /// Sets the check.
+    pub const fn checked_by(self, check: Check) -> Module {
+        Module { check: Some(check), ..self }
     }
 
     /// Returns the keys that activate the module; none if it always runs.

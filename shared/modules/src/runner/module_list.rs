@@ -16,6 +16,17 @@ pub struct ModuleEntry {
     pub bad_frequency: Option<String>,
 }
 
+impl ModuleEntry {
+    /// Returns what is wrong with the frequency.
+    pub(crate) fn frequency_problem(&self) -> Option<String> {
+        let word = self.bad_frequency.as_ref()?;
+        let near = config::suggestion(word, ["once", "once-per-instance", "always"]);
+        Some(format!(
+            "unknown frequency{near} (expected once, once-per-instance or always); using the module's default"
+        ))
+    }
+}
+
 /// Returns the entries of a list in order, and the invalid ones. Empty entries are dropped.
 pub fn parse_module_list(list: Option<&Node>) -> (Vec<ModuleEntry>, Vec<String>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
@@ -36,7 +47,8 @@ pub fn parse_module_list(list: Option<&Node>) -> (Vec<ModuleEntry>, Vec<String>)
     (good, bad)
 }
 
-fn parse_entry(item: &Node) -> Option<ModuleEntry> {
+/// Returns the entry; `None` for a value of another form.
+pub(crate) fn parse_entry(item: &Node) -> Option<ModuleEntry> {
     let (name, frequency, args) = match &item.value {
         Value::Str(name) => (name.clone(), None, Vec::new()),
         Value::Seq(parts) => {

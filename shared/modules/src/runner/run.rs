@@ -130,13 +130,8 @@ fn select_module(
     unverified: &[String],
 ) -> Result<&'static Module, Skip> {
     let sys = context.sys;
-    if let Some(word) = &entry.bad_frequency {
-        deprecated!(
-            sys,
-            "module {}: unknown frequency '{}' (expected once, once-per-instance or always); using the module's default",
-            shown_name(&entry.name),
-            shown_name(word)
-        );
+    if let Some(problem) = entry.frequency_problem() {
+        deprecated!(sys, "module {}: {problem}", shown_name(&entry.name));
     }
     let (plain, shown) = (plain_name(&entry.name), shown_name(&entry.name));
     if REMOVED.contains(&&*plain) {

@@ -3,6 +3,7 @@
 use config::{Finding, Findings, Node, Position, suggestion};
 
 use super::tables;
+use crate::runner::module_list::parse_entry;
 
 /// Keys with commands that run before files are written. The second part says whether only deferred files are later.
 const EARLY_COMMANDS: &[(&[&str], bool)] =
@@ -19,34 +20,22 @@ struct File<'n> {
 pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
     let mut found = Findings::default();
     let items = |key: &str| config.get(key).and_then(Node::as_seq).unwrap_or_default();
-    let users: Vec<&str> = items("users")
-        .iter()
-        .filter_map(|user| user.as_str().or_else(|| user.get("name")?.as_str()))
-        .flat_map(|names| names.split(','))
-        .map(str::trim)
-        .filter(|name| !["", "root", "default"].contains(name))
-        .collect();
     // A list of a name and a frequency; of a name alone the schema checks it.
     for key in ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"] {
-        for (i, item) in items(key).iter().enumerate() {
-            let Some(first) = item.as_seq().and_then(|words| words.first()) else { continue };
-            let Some(name) = first.as_str().filter(|name| !tables::is_module_name(name)) else { continue };
-            let near = suggestion(&name.replace('-', "_"), tables::module_names());
-            found.invalid(&first.at, format!("{key}[{i}][0]"), format!("expected a module's name{near}"));
+        for (i, item) in items(key).iter().enumerate().filter(|(_, item)| item.as_str().is_none()) {
+            let Some(entry) = parse_entry(item) else { continue };
+            if !tables::is_module_name(&entry.name) {
+                let near = suggestion(&entry.name.replace('-', "_"), tables::module_names());
+                found.invalid(&item.at, format!("{key}[{i}]"), format!("expected a module's name{near}"));
+            }
+            if let Some(problem) = entry.frequency_problem() {
+                found.invalid(&item.at, format!("{key}[{i}]"), problem);
+            }
         }
     }
     let mut files = Vec::new();
     for (i, item) in items("write_files").iter().enumerate() {
         let is_deferred = item.get("defer").is_some_and(|defer| !defer.is_falsy());
-        if let Some(owner) = item.get("owner").filter(|_| !is_deferred)
-            && owner
-                .as_str()
-                .and_then(|owner| owner.split(':').next())
-                .is_some_and(|name| users.contains(&name))
-        {
-            let message = "the user is created after the file is written; add 'defer: true'";
-            found.invalid(&owner.at, format!("write_files[{i}].owner"), message);
-        }
         if let Some(path) = item.get("path").and_then(Node::as_str) {
             files.push(File { key: format!("write_files[{i}]"), path, is_deferred });
         }
@@ -116,7 +105,6 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "f:3:21: write_files[0].owner: the user is created after the file is written; add 'defer: true'".into(),
                 early("f:7:3: ", "bootcmd: ", "write_files[0]"),
                 early("f:8:9: ", "bootcmd: ", "write_files[1]"),
                 early("f:12:39: ", "snap.commands: ", "write_files[1]"),

@@ -10,6 +10,7 @@ mod docs;
 mod json;
 mod section;
 mod tables;
+mod usable;
 
 pub use advice::advice;
 pub use check::{check_cloud_config, check_network, check_values};
@@ -17,6 +18,8 @@ pub use docs::{key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;
 pub use tables::module_names;
+pub(crate) use usable::NOWHERE;
+pub use usable::{Target, check_usable};
 
 #[cfg(test)]
 pub(crate) mod case_coverage;

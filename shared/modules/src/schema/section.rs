@@ -21,8 +21,21 @@ pub struct Section {
 
 /// The modules whose readers reject values that upstream's schema accepts, and that `schema` therefore runs. Those of all modules
 /// would make the program a tenth larger.
-const STRICT: [&str; 7] =
-    ["locale", "set_hostname", "set_passwords", "ssh", "timezone", "users_groups", "write_files"];
+const STRICT: [&str; 13] = [
+    "ansible",
+    "keyboard",
+    "locale",
+    "mounts",
+    "package_update_upgrade_install",
+    "puppet",
+    "rsyslog",
+    "set_hostname",
+    "set_passwords",
+    "ssh",
+    "timezone",
+    "users_groups",
+    "write_files",
+];
 
 /// Returns whether a module is one of [`STRICT`]; for constants, in which strings cannot be compared otherwise.
 const fn is_strict(name: &str) -> bool {

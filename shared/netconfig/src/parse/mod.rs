@@ -155,7 +155,10 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     let links = &parsed.model.links;
     let lost = if links.is_empty() { &parsed.first_discarded } else { &parsed.first_lost };
     match lost {
-        Some(finding) if links.iter().all(|link| link.subnets.is_empty()) => Err(finding.to_string()),
+        Some(finding) if links.iter().all(|link| link.subnets.is_empty()) => {
+            let problem = finding.to_string();
+            Err(format!("{}; without it no device has an address", problem.trim_end_matches("; ignored")))
+        }
         _ => Ok(parsed),
     }
 }

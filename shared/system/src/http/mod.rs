@@ -28,8 +28,8 @@ use request::RequestParts;
 pub use request::{Request, Response};
 use resume::PartialDownload;
 use url::Url;
-pub use url::redact as redacted_url;
 pub(crate) use url::redact_urls;
+pub use url::{local_path, redact as redacted_url};
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info, random_number};
 

@@ -23,11 +23,11 @@ impl Interpreter<'_> {
         self.line = statement.line;
         self.consume_fuel(1)?;
         match &statement.kind {
-            StmtKind::Data(text) => self.write_output(text)?,
+            StmtKind::Data(text) => self.write_output(text, true)?,
             StmtKind::Print(value) => {
                 let value = self.eval(value)?;
                 let text = self.text_of(&value)?;
-                self.write_output(&text)?;
+                self.write_output(&text, false)?;
                 self.record_undefined(&text, statement.line);
             }
             StmtKind::Do(value) => drop(self.eval(value)?),
@@ -47,10 +47,11 @@ impl Interpreter<'_> {
                 self.assign(target, value)?;
             }
             StmtKind::Capture(target, body) => {
-                let start = self.rendered.text.len();
+                let (start, lines) = (self.rendered.text.len(), self.rendered.lines.len());
                 self.nested(|run| run.in_scope(|run| run.exec_body(body)))?;
                 self.charge_memory(self.rendered.text.len() - start)?;
                 let text = self.rendered.text.split_off(start);
+                self.rendered.lines.truncate(lines);
                 self.assign(target, Val::Str(text.into()))?;
             }
         }
@@ -115,9 +116,9 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    fn write_output(&mut self, text: &str) -> ValueResult<()> {
+    fn write_output(&mut self, text: &str, is_literal: bool) -> ValueResult<()> {
         self.consume_fuel(text.len() / 64 + 1)?;
-        self.rendered.push(text)
+        self.rendered.push(text, self.line, is_literal)
     }
 
     /// Records the undefined variables whose placeholders a string contains.

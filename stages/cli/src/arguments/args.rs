@@ -173,6 +173,8 @@ arguments! {
         instance_data: Option<String>,
     }
     Plan {
+        /// The same as `user_data`.
+        file: Option<String>,
         user_data: Option<String>,
         datasource: Option<String>,
         fresh: bool,

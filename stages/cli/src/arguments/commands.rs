@@ -224,7 +224,13 @@ pub static CLOUD_INIT: CommandSpec = command(
             FORMAT,
             flag("sensitive", None, "Show the contents of files that are not world-readable."),
         ],
-    ),
+    )
+    .positional(positional(
+        "file",
+        File,
+        "The same as --user-data FILE; - is standard input.",
+        Count::Optional,
+    )),
     command(
         "apply",
         "Run the stages on the image given with --root.",

@@ -25,6 +25,9 @@ pub fn help(path: &[&CommandSpec]) -> String {
     for option in command.all_options() {
         push_row(&mut text, &option_names(option), &description(option));
     }
+    if path.len() > 1 && path[0].options.iter().any(|option| option.long == "root") {
+        text.push_str(&format!("\nAlso --root DIR: see {} --help.\n", path[0].name));
+    }
     if command.listed_commands().next().is_some() {
         text.push_str("\nCommands:\n");
         for command in command.listed_commands() {

@@ -349,6 +349,32 @@ fn jobs(machine: &Machine, units: &[Unit]) -> Vec<(String, f64)> {
 mod tests {
     use super::*;
 
+    /// As after `systemctl set-default rescue.target`, or with `systemd.unit=` on the kernel command line.
+    #[test]
+    fn another_target_of_the_boot_is_named() {
+        let root = scratch::TempDir::new();
+        root.put("run/cloud-init/enabled", "");
+        let global =
+            crate::arguments::GlobalOptions { root: root.display().to_string(), ..Default::default() };
+        let machine = Machine::open(&global);
+        let unit = |name: &str, state: &str| {
+            Unit::from_text(&format!(
+                "Id={name}\nLoadState=loaded\nActiveState={state}\nUnitFileState=enabled\n"
+            ))
+        };
+        let idle = unit("cloud-init-local.service", "inactive");
+        for (multi_user, expected) in [
+            (unit("multi-user.target", "inactive"), Some("multi-user.target is not part of this boot")),
+            (unit("multi-user.target", "active"), None),
+            // It is still to come.
+            (Unit::from_text("Id=multi-user.target\nActiveState=inactive\nJob=7\n"), None),
+        ] {
+            let targets = [unit("cloud-init.target", "inactive"), multi_user];
+            let found = nothing_starts(&machine, std::slice::from_ref(&idle), &targets);
+            assert_eq!(found.map(|(_, problem, _)| problem).as_deref(), expected);
+        }
+    }
+
     #[test]
     fn units_that_do_not_run_are_explained() {
         let good = "Id=a\nLoadState=loaded\nActiveState=active\nSubState=exited\nUnitFileState=enabled\n\

@@ -2,7 +2,6 @@
 
 use config::Node;
 use config::settings::Settings;
-use distro::Distro;
 use serde_json::json;
 use state::layout::RAW_DATA;
 
@@ -36,10 +35,7 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
     for finding in settings.findings.iter() {
         add_config_finding(page, finding.kind == config::FindingKind::Deprecated, &finding.to_string());
     }
-    let configured = settings.merged.at_path(&["system_info", "distro"]).and_then(Node::as_str);
-    let distro =
-        configured.and_then(Distro::named).or_else(|| Distro::detect(sys)).unwrap_or(Distro::fallback());
-    for finding in modules::ineffective_keys(&settings.merged, distro) {
+    for finding in modules::ineffective_keys(&settings.merged, machine.distro()) {
         // One configuration of an image may serve several distributions.
         if finding.at.source.as_deref().is_some_and(|source| source.starts_with("user-data")) {
             add_config_finding(page, false, &finding.to_string());

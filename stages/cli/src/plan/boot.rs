@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use system::{Command, OutputMode, Result, ResultExt, System, WriteOptions};
+use system::{Command, OutputMode, Result, System, WriteOptions};
 
 use crate::arguments::GlobalOptions;
 use crate::machine::Machine;
@@ -30,8 +30,7 @@ pub fn host() -> System {
 /// Writes user-data as a seed of NoCloud with this instance id.
 pub fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
     // Relative to the working directory of this process, not to the image.
-    let absolute = std::path::absolute(file).context(format_args!("reading {file}"))?;
-    let bytes = host().read(absolute)?;
+    let bytes = crate::schema::read_input(file)?;
     let at = |name: &str| machine.layout.cloud(&format!("{SEED_DIR}/{name}"));
     sys.write(at("meta-data"), format!("instance-id: {id}\n"), WriteOptions::default())?;
     sys.write(at("user-data"), bytes, WriteOptions::secret())?;

@@ -46,11 +46,12 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
             "/etc/cloud/cloud.cfg does not exist: no module is listed, so user-data has hardly any effect"
         );
     }
+    let user_data = args.user_data.as_ref().or(args.file.as_ref());
     let request = Request {
-        user_data: args.user_data.clone(),
+        user_data: user_data.cloned(),
         id: "i-plan",
         datasource: args.datasource.clone(),
-        fresh: args.fresh || args.user_data.is_some(),
+        fresh: args.fresh || user_data.is_some(),
         instance_id: None,
     };
     let show = |view: &show::PlanView<'_>, reports: &[Value]| {

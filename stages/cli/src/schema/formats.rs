@@ -6,7 +6,7 @@ use config::Finding;
 use encoding::percent;
 use serde_json::{Value, json};
 
-use super::validation::{Document, Source, Validation};
+use super::validation::{Document, Validation};
 use crate::finding::Severity;
 
 /// A document, and its validation or the reason why it was not validated.
@@ -35,8 +35,7 @@ pub fn print_json(results: &Results, failed: bool) {
             match result {
                 Ok(validation) => {
                     let found = validation.by_position();
-                    document["findings"] =
-                        found.iter().map(|f| finding(f, &part.path, validation.source(f.0))).collect();
+                    document["findings"] = found.iter().map(|f| finding(f, &part.path, validation)).collect();
                     if !validation.notes.is_empty() {
                         document["notes"] = validation.notes.clone().into();
                     }
@@ -50,28 +49,20 @@ pub fn print_json(results: &Results, failed: bool) {
     println!("{}", state::json_text(&all, 1).trim_end());
 }
 
-fn finding(
-    (finding, severity): &(&Finding, Severity),
-    path: &str,
-    source: Option<(usize, &Source)>,
-) -> Value {
+fn finding((finding, severity): &(&Finding, Severity), path: &str, validation: &Validation) -> Value {
     let mut found = json!({
         "rule": RULES[finding.kind as usize].0,
         "severity": severity.as_str(),
-        "key": key(finding),
+        "key": validation.key(finding),
         "message": finding.message,
         "line": finding.at.line,
         "column": finding.at.column,
     });
-    if let Some((_, source)) = source.filter(|(_, source)| source.name != path) {
+    let source = validation.source(finding).map(|(_, source)| source);
+    if let Some(source) = source.filter(|source| source.name != path) {
         found["part"] = source.name.as_str().into();
     }
     found
-}
-
-/// Returns the key of a finding; empty for a finding about the whole document.
-fn key(finding: &Finding) -> &str {
-    if finding.key.starts_with("format-l") { "" } else { &finding.key }
 }
 
 pub fn print_sarif(results: &Results) {
@@ -88,8 +79,7 @@ fn sarif(results: &Results, directory: &Path) -> Value {
         let Ok(validation) = result else { continue };
         let artifact = artifact(&part.path, directory);
         for (finding, severity) in validation.by_position() {
-            let source = validation.source(finding).map(|(_, source)| source);
-            found.push(sarif_result(finding, severity, &artifact, source));
+            found.push(sarif_result(finding, severity, &artifact, validation));
         }
     }
     json!({
@@ -103,8 +93,9 @@ fn sarif(results: &Results, directory: &Path) -> Value {
     })
 }
 
-fn sarif_result(finding: &Finding, severity: Severity, artifact: &Value, source: Option<&Source>) -> Value {
-    let key = key(finding);
+fn sarif_result(finding: &Finding, severity: Severity, artifact: &Value, validation: &Validation) -> Value {
+    let key = validation.key(finding);
+    let source = validation.source(finding).map(|(_, source)| source);
     let text = if key.is_empty() { finding.message.clone() } else { format!("{key}: {}", finding.message) };
     // The line in the file, which has the text of a part only if that is not encoded.
     let offset = source.map_or(Some(0), |source| source.offset);

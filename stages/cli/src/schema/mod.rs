@@ -2,6 +2,7 @@
 //! `report` prints for people and for scripts that know upstream's sentences, `formats` for programs. Neither prints a
 //! value, which may be secret, to anything but a terminal.
 
+mod base;
 mod formats;
 mod input;
 mod report;
@@ -56,6 +57,10 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
             let (_, inputs) = crate::explain::replay_merge(machine);
             for (place, problem) in unknown_datasources(&inputs) {
                 eprintln!("WARNING: {place}: {problem}");
+            }
+            // Upstream does not read these files here: they do not change the exit status.
+            for finding in base::findings_of_machine(machine, &inputs) {
+                eprintln!("WARNING: {finding}");
             }
             instance_documents(machine)
         }
@@ -165,6 +170,9 @@ fn validate(machine: &Machine, part: &Document, args: &Schema) -> Result<Validat
     }
     let mut result = match part.schema_type {
         SchemaType::NetworkConfig => network(path, &bytes)?,
+        SchemaType::CloudConfig if base::is_base(&part.path, &bytes) => {
+            base::check(machine, args, path, &bytes)?
+        }
         SchemaType::CloudConfig => {
             let name = if part.parts.is_some() { part.name } else { path };
             user_data::check(machine, args, name, &bytes).map_err(|why| match why {
@@ -204,6 +212,7 @@ fn network(path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
     let (findings, warnings) = check_network(&parsed.root);
     parsed.findings.into_iter().chain(findings.iter().cloned()).for_each(|f| result.add(f));
     result.warnings = warnings;
+    result.prefix = if parsed.root.get("network").is_some() { "" } else { "network." };
     Ok(result)
 }
 
@@ -261,7 +270,12 @@ fn ignored_parts(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Renders a template with the instance data. Fails with a message if it cannot be rendered.
-fn render_template(machine: &Machine, path: &str, text: &str, given: Option<&str>) -> Result<String, String> {
+fn render_template(
+    machine: &Machine,
+    path: &str,
+    text: &str,
+    given: Option<&str>,
+) -> Result<template::Rendered, String> {
     let data = given.map_or_else(|| machine.instance_data(), str::to_string);
     let (file_sys, file_path) = machine.resolve(&data);
     let values = Machine::read_json(&file_sys, &file_path);
@@ -286,10 +300,9 @@ fn render_template(machine: &Machine, path: &str, text: &str, given: Option<&str
     if values.as_map().is_none() {
         return Err(format!("Loading Jinja instance data failed: {data}: expected a map"));
     }
-    let (rendered, unknown) = crate::query::render_text(text, &values)
+    let rendered = crate::query::render_text(text, &values)
         .map_err(|reason| format!("Failed to render templated user-data. {path}, {reason}"))?;
-    if !unknown.is_empty() {
-        let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if let Some(names) = rendered.undefined_names() {
         warning!(machine.sys, "Could not render jinja template variables in file '{path}': {names}");
     }
     Ok(rendered)

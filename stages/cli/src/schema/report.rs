@@ -46,7 +46,7 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
             let name = source.map_or(&*part.path, |(_, source)| &*source.name);
             let index = (finding.at.line as usize).checked_sub(1);
             let text = source.and_then(|(at, _)| lines.get(at)?.get(index?)).copied();
-            for line in excerpt(finding, severity, name, text, style) {
+            for line in excerpt(finding, &result.key(finding), severity, name, text, style) {
                 // Escaped already; it may have colours.
                 std::eprintln!("{indent}{line}");
             }
@@ -97,6 +97,7 @@ impl Style {
 /// Returns the finding, its line of the source and a mark below its place.
 fn excerpt(
     finding: &Finding,
+    key: &str,
     severity: Severity,
     path: &str,
     line: Option<&str>,
@@ -107,11 +108,7 @@ fn excerpt(
         0 => path.to_string(),
         line => format!("{path}:{line}:{}", finding.at.column),
     };
-    let key = if finding.key.is_empty() || finding.key.starts_with("format-l") {
-        String::new()
-    } else {
-        format!("{}: ", finding.key)
-    };
+    let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
     let word = style.paint(colour, severity.as_str());
     let (place, text) = (single_line(&place), format!("{key}{}", finding.message));
     let mut lines = vec![format!("{}: {word}: {}", style.paint("1", &place), single_line(&text))];
@@ -260,7 +257,7 @@ mod tests {
         let at = Position { source: Some("f".into()), line: 2, column };
         let finding =
             Finding { kind: FindingKind::Unknown, at, key: "k".into(), message: "unknown key".into() };
-        excerpt(&finding, Severity::Error, "f", Some(text), style).join("\n")
+        excerpt(&finding, "k", Severity::Error, "f", Some(text), style).join("\n")
     }
 
     const LOG: Style = Style { colour: false, shows_values: false };

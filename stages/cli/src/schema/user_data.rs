@@ -1,16 +1,19 @@
 //! Validates user-data and vendor-data as a boot reads it: unpacked by the boot's own code, each part by the reader of its
 //! type, then the merged configuration.
 
+use std::collections::BTreeSet;
+
 use config::merge::Strategy;
 use config::provenance::MergeInput;
 use config::{Finding, FindingKind, Map, Node};
 use modules::schema;
-use system::redacted_url;
+use system::{System, redacted_url};
 use userdata::{Part, parts::expand, patch, read_config};
 
 use super::validation::{Source, Validation};
 use super::{NotValidated, format_error, not_evaluated, render_template};
 use crate::arguments::Schema;
+use crate::explain::replay_merge;
 use crate::machine::Machine;
 
 const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
@@ -22,7 +25,7 @@ const MAX_LEVELS: usize = 4;
 pub fn check(machine: &Machine, args: &Schema, name: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
     let mut checker = Checker::new(machine, args.instance_data.as_deref(), name, bytes);
     checker.unpack(bytes, name, 0)?;
-    checker.check_merged();
+    checker.check_merged(args.system);
     let result = checker.result;
     if result.sources.is_empty() && result.findings.is_empty() {
         return Err(NotValidated::Skipped(result.notes.join("\n")));
@@ -65,6 +68,8 @@ struct Checker<'a> {
     is_patched: bool,
     /// Names and texts of the boothooks.
     boothooks: Vec<(String, String)>,
+    /// Findings about includes of files that the machine does not have.
+    missing_includes: Vec<Finding>,
 }
 
 impl<'a> Checker<'a> {
@@ -80,15 +85,20 @@ impl<'a> Checker<'a> {
             has_includes: false,
             is_patched: false,
             boothooks: Vec::new(),
+            missing_includes: Vec::new(),
         }
     }
 
     fn unpack(&mut self, blob: &[u8], outer: &str, level: usize) -> Result<(), NotValidated> {
         let (mut includes, mut invalid) = (Vec::new(), Vec::new());
+        let mut missing = Vec::new();
         let expanded = expand([blob], &mut |include| {
             let kind = if include.once { "text/x-include-once-url" } else { "text/x-include-url" };
             match system::check_url(&include.url) {
                 Ok(()) => {
+                    if system::local_path(&include.url).is_some_and(|path| !self.machine.sys.exists(path)) {
+                        missing.push(include.url.clone());
+                    }
                     let url = redacted_url(&include.url);
                     includes.push(format!("{}: {url} is not fetched", not_evaluated(kind)));
                 }
@@ -97,12 +107,16 @@ impl<'a> Checker<'a> {
             Ok(Vec::new())
         });
         for (url, e) in invalid {
-            self.of_file(FindingKind::Invalid, self.line_of(&url), format!("include: {e}"));
+            self.of_file(FindingKind::Invalid, self.line_of(&url), 1, format!("include: {e}"));
+        }
+        for url in missing {
+            let message = "include: this machine has no such file".to_string();
+            self.missing_includes.push(format_error(self.name, self.line_of(&url), 1, message));
         }
         let found = match expanded {
             Ok(found) => found,
             Err(e) => {
-                self.of_file(FindingKind::Invalid, 1, e.to_string());
+                self.of_file(FindingKind::Invalid, 1, 1, e.to_string());
                 return Ok(());
             }
         };
@@ -110,13 +124,18 @@ impl<'a> Checker<'a> {
         let is_plain = matches!(&found.parts[..], [part] if *part.payload == *blob);
         self.has_includes |= !includes.is_empty();
         self.result.notes.extend(includes);
-        for warning in &found.warnings {
-            let mut places = warning.split("cloud-config-archive:").filter(|_| is_archive);
-            let line = places.find_map(|place| place.split(':').next()?.parse().ok());
-            self.of_file(FindingKind::Invalid, line.unwrap_or(1), warning.clone());
-        }
-        for note in &found.notes {
-            self.of_file(FindingKind::Deprecated, 1, note.clone());
+        for (kind, message) in found
+            .warnings
+            .iter()
+            .map(|warning| (FindingKind::Invalid, warning))
+            .chain(found.notes.iter().map(|note| (FindingKind::Deprecated, note)))
+        {
+            let bare = message.strip_prefix("skipping cloud-config-archive: ").unwrap_or(message);
+            let placed = positioned("cloud-config-archive", bare);
+            match is_archive && placed.message != *bare {
+                true => self.of_file(kind, placed.at.line, placed.at.column, placed.message),
+                false => self.of_file(kind, 1, 1, message.clone()),
+            }
         }
         for part in found.parts.iter().filter(|part| !part.payload.is_empty()) {
             let name = match is_plain {
@@ -154,12 +173,10 @@ impl<'a> Checker<'a> {
     }
 
     /// Adds a finding about the data as a whole.
-    fn of_file(&mut self, kind: FindingKind, line: u32, message: String) {
+    fn of_file(&mut self, kind: FindingKind, line: u32, column: u32, message: String) {
         let name = self.name;
-        if !self.result.sources.iter().any(|source| source.name == name) {
-            self.add_source(name, &String::from_utf8_lossy(self.bytes));
-        }
-        let finding = Finding { kind, ..format_error(name, line, 1, message) };
+        self.add_source(name, &String::from_utf8_lossy(self.bytes));
+        let finding = Finding { kind, ..format_error(name, line, column, message) };
         if kind == FindingKind::Invalid {
             self.result.add(finding);
         } else {
@@ -168,6 +185,9 @@ impl<'a> Checker<'a> {
     }
 
     fn add_source(&mut self, name: &str, text: &str) {
+        if self.result.sources.iter().any(|source| source.name == name) {
+            return;
+        }
         let at = self.bytes.windows(text.len().max(1)).position(|window| window == text.as_bytes());
         let lines = |at: usize| self.bytes[..at].iter().filter(|b| **b == b'\n').count();
         let (name, offset) = (name.to_string(), at.map(lines));
@@ -176,7 +196,8 @@ impl<'a> Checker<'a> {
 
     fn part(&mut self, name: &str, part: &Part<'_>, level: usize) -> Result<(), NotValidated> {
         match (part.content_type.as_str(), part.text()) {
-            ("text/cloud-config", _) | ("text/jinja2", None) => self.config(name, part),
+            ("text/cloud-config", text) => self.config(name, part, text.as_deref()),
+            ("text/jinja2", None) => self.config(name, part, None),
             ("text/cloud-config-jsonp", text) => {
                 self.add_source(name, text.as_deref().unwrap_or_default());
                 let text = text.ok_or("JSON patch is not UTF-8".to_string());
@@ -186,20 +207,26 @@ impl<'a> Checker<'a> {
                 }
             }
             ("text/jinja2", Some(text)) => {
-                let rendered = render_template(self.machine, name, &text, self.instance_data)
-                    .map_err(NotValidated::Failed)?;
+                let template::Rendered { text: rendered, lines, .. } =
+                    render_template(self.machine, name, &text, self.instance_data)
+                        .map_err(NotValidated::Failed)?;
                 let mut inner = part.clone();
+                inner.lines = lines;
+                if let Some(why) = userdata::nonstandard_template(&text) {
+                    self.warn_of(name, &text, 1, why.to_string());
+                }
                 inner.content_type = userdata::detect(rendered.as_bytes()).unwrap_or_default().to_string();
                 inner.payload = rendered.as_bytes().to_vec().into();
                 match inner.content_type.as_str() {
                     // The header of the result is the second line of the template.
-                    "" => self.unrecognized(name, &rendered, 2, ""),
+                    "" => self.unrecognized(name, &text, 2, ""),
+                    "text/cloud-config" => self.config(name, &inner, Some(&text)),
                     "text/x-include-url" | "text/x-include-once-url" | "text/cloud-config-archive"
                         if level < MAX_LEVELS =>
                     {
                         self.unpack(rendered.as_bytes(), name, level + 1)?;
                     }
-                    "text/jinja2" => self.unrecognized(name, &rendered, 2, "a template of a template"),
+                    "text/jinja2" => self.unrecognized(name, &text, 2, "a template of a template"),
                     _ => self.part(name, &inner, level)?,
                 }
             }
@@ -212,11 +239,28 @@ impl<'a> Checker<'a> {
                 let is_boothook = kind == "text/cloud-boothook";
                 if is_boothook || kind.starts_with("text/x-shellscript") {
                     let program = userdata::strip_header(&part.payload);
-                    if !program.starts_with(b"#!") && !program.starts_with(b"\x7fELF") {
-                        self.add_source(name, &text);
-                        let problem = "expected '#!' and an interpreter as the first line of a script";
-                        self.result.add(format_error(name, 1, 1, problem.to_string()));
+                    match program.strip_prefix(b"#!") {
+                        None if !program.starts_with(b"\x7fELF") => {
+                            self.add_source(name, &text);
+                            let problem = "expected '#!' and an interpreter as the first line of a script";
+                            self.result.add(format_error(name, 1, 1, problem.to_string()));
+                        }
+                        Some(line) if !line.trim_ascii_start().starts_with(b"/") => {
+                            let problem =
+                                "expected the path of an interpreter, which begins with /, after '#!'";
+                            self.warn_of(name, &text, 1, problem.to_string());
+                        }
+                        _ => {}
                     }
+                }
+                if kind == "text/part-handler"
+                    && let Some(problem) = userdata::check_part_handler(&System::new("/"), &part.payload)
+                {
+                    let line = problem
+                        .split("at line ")
+                        .nth(1)
+                        .and_then(|rest| rest.split(':').next()?.parse().ok());
+                    self.warn_of(name, &text, line.unwrap_or(1), problem);
                 }
                 if is_boothook {
                     self.boothooks.push((name.to_string(), text.to_string()));
@@ -226,6 +270,12 @@ impl<'a> Checker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Adds a warning about a line of a part.
+    fn warn_of(&mut self, name: &str, text: &str, line: u32, message: String) {
+        self.add_source(name, text);
+        self.result.warnings.push(format_error(name, line, 1, message));
     }
 
     fn unrecognized(&mut self, name: &str, text: &str, line: u32, hint: &str) {
@@ -247,11 +297,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn config(&mut self, name: &str, part: &Part<'_>) {
-        let text = part.text();
-        self.add_source(name, text.as_ref().unwrap_or(&String::from_utf8_lossy(&part.payload)));
-        let parsed = match text {
-            Some(text) => config::yaml::parse(name, &text),
+    /// Checks a cloud-config. `source` is its text, or that of its template.
+    fn config(&mut self, name: &str, part: &Part<'_>, source: Option<&str>) {
+        self.add_source(name, source.unwrap_or(&String::from_utf8_lossy(&part.payload)));
+        let parsed = match part.text() {
+            Some(text) => config::yaml::parse_rendered(name, &text, &part.lines),
             None => config::yaml::parse_bytes(name, &part.payload),
         };
         let parsed = match parsed {
@@ -262,43 +312,57 @@ impl<'a> Checker<'a> {
             self.result.is_other_type = name == self.name;
             // A part of an archive without a header counts as cloud-config, and may never have been one.
             let is_meant = part.payload.starts_with(b"#cloud-config") && !parsed.root.is_null();
-            let message = "expected a map of keys".to_string();
-            let finding = match parsed.root.at.line {
-                0 => format_error(name, 1, 1, message),
-                _ => Finding { kind: FindingKind::Invalid, at: parsed.root.at, key: String::new(), message },
-            };
+            let why = read_config(name, part).err().unwrap_or_default();
+            let finding = Finding { key: String::new(), ..positioned(name, &why) };
             self.add_for_part(name, finding, is_meant);
             return;
         }
         let found = schema::check_cloud_config(&parsed.root, &modules::where_key_belongs);
         self.result.warnings.extend(schema::check_values(&parsed.root, &found));
         parsed.findings.into_iter().chain(found.iter().cloned()).for_each(|f| self.result.add(f));
+        let names_merger = found.iter().any(|f| f.key.starts_with("merge_"));
         match read_config(name, part) {
             Ok(config) => {
+                // The check names those of the other form.
+                let of_merger = |f: &Finding| f.kind == FindingKind::Invalid && !names_merger;
+                self.result.warnings.extend(config.findings.into_iter().filter(of_merger));
                 config.strategy.merge_into(&mut self.merged, config.root.clone());
                 let input = MergeInput { name: name.to_string(), config: config.root };
                 self.configs.push((input, config.strategy));
             }
             // The check names the keys of maps.
-            Err(_) if found.iter().any(|f| f.key.starts_with("merge_")) => {}
+            Err(_) if names_merger => {}
             Err(e) => self.result.add(positioned(name, &e)),
         }
     }
 
     /// Adds what only the configuration of all parts shows.
-    fn check_merged(&mut self) {
+    fn check_merged(&mut self, is_system: bool) {
         if self.is_patched {
             let found = schema::check_cloud_config(&self.merged, &modules::where_key_belongs);
             found.iter().cloned().for_each(|finding| self.result.add(finding));
         }
+        let (machine, of_instance) = (self.machine, is_system.then(|| replay_merge(self.machine).0.merged));
+        let base = of_instance.as_ref().unwrap_or(&machine.settings.merged);
+        let system_info = base.get("system_info").unwrap_or(base);
+        let target = schema::Target { sys: &machine.sys, distro: machine.distro(), system_info, base };
+        let place = |finding: &Finding| (finding.at.source.clone(), finding.at.line, finding.at.column);
+        let known: BTreeSet<_> = sort::collect(self.result.findings.iter().map(place));
+        let mut usable = schema::check_usable(target, &self.merged);
+        // What the check of a part rejects already.
+        usable.retain(|finding| !known.contains(&place(finding)));
+        self.result.warnings.extend(usable);
         for finding in schema::advice(&self.merged, &self.boothooks) {
             let is_of = |(name, _): &&(String, String)| finding.at.source.as_deref() == Some(name.as_str());
-            if self.result.source(&finding).is_none()
-                && let Some((name, text)) = self.boothooks.iter().find(is_of).cloned()
-            {
+            if let Some((name, text)) = self.boothooks.iter().find(is_of).cloned() {
                 self.add_source(&name, &text);
             }
             self.result.warnings.push(finding);
+        }
+        // A boothook may write the file.
+        if self.boothooks.is_empty() && !self.missing_includes.is_empty() {
+            self.add_source(self.name, &String::from_utf8_lossy(self.bytes));
+            self.result.warnings.append(&mut self.missing_includes);
         }
     }
 }

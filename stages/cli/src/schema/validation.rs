@@ -47,6 +47,8 @@ pub struct Validation {
     known: BTreeSet<String>,
     /// Printed, but does not make the file invalid.
     pub warnings: Vec<Finding>,
+    /// The beginning of each key in the boot's messages, which the document omits.
+    pub prefix: &'static str,
 }
 
 impl Validation {
@@ -61,6 +63,16 @@ impl Validation {
     pub fn source(&self, finding: &Finding) -> Option<(usize, &Source)> {
         let name = finding.at.source.as_deref()?;
         self.sources.iter().enumerate().find(|(_, source)| source.name == name)
+    }
+
+    /// Returns the key of a finding as the boot's messages have it; empty for a finding about the whole document.
+    pub fn key(&self, finding: &Finding) -> String {
+        match &*finding.key {
+            "" => String::new(),
+            key if key.starts_with("format-l") => String::new(),
+            key if key.starts_with(self.prefix) => key.to_string(),
+            key => format!("{}{key}", self.prefix),
+        }
     }
 
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {

@@ -30,6 +30,32 @@ fn query_prints_values_keys_and_templates() {
     }
 }
 
+/// A disk has no /run. The kernel is that of the machine, which does not run.
+#[test]
+fn query_of_a_disk_shows_the_cached_instance() {
+    if !scratch::is_root("query_of_a_disk_shows_the_cached_instance") {
+        return;
+    }
+    let machine = done();
+    std::fs::remove_dir_all(machine.root.join("run")).unwrap();
+    let (code, _, err) = machine.run("query v1.instance_id");
+    assert!(
+        code == 1 && err.contains("Missing instance-data file: /run/cloud-init/instance-data.json"),
+        "{err}"
+    );
+    let cache = "{\"version\": 1, \"instance-id\": \"i-9\", \"datasource\": \"Ec2\", \"cloud-name\": \"aws\", \"region\": \"north\", \"crawled\": {\"meta_data\": {\"x\": 1}}}";
+    machine.put("var/lib/cloud/instance/obj.pkl", cache);
+    for (words, wanted) in [
+        ("v1.instance_id", "i-9\n"),
+        ("--format={{v1.cloud_id}}/{{v1.region}}/{{ds.meta_data.x}}/{{v1.kernel_release}}", "aws/north/1/\n"),
+    ] {
+        let (code, out, err) = machine.run(&format!("query {words}"));
+        assert_eq!((code, out.as_str()), (0, wanted), "{words}: {err}");
+    }
+    // A file that is named is not replaced.
+    assert_eq!(machine.run("query -i /run/cloud-init/instance-data.json v1").0, 1);
+}
+
 /// As Python reads and prints them: every version at the top, maps in lists as written, NaN and infinite numbers.
 #[test]
 fn query_prints_unusual_data_like_python() {

@@ -22,6 +22,11 @@ fn usage_errors_exit_with_status_2() {
         let (code, out, _) = run_as("cloud-init", None, words);
         assert_eq!((code, out.starts_with("Usage: ")), (0, true), "{words}: {out}");
     }
+    // Each command accepts the option, which only the program's help describes.
+    for (words, is_named) in [("plan --help", true), ("devel render --help", true), ("--help", false)] {
+        let text = run_as("cloud-init", None, words).1;
+        assert_eq!(text.contains("\nAlso --root DIR: see cloud-init --help.\n"), is_named, "{words}: {text}");
+    }
     let version = run_as("/usr/bin/cloud-init", None, "--version");
     assert_eq!(
         version,

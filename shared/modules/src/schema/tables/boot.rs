@@ -1,9 +1,10 @@
 //! The keys of the boot itself, which no module reads.
 
+use config::merge::OPTIONS;
 use config::schema::DefaultValue::{Bool, Int, Str};
 use config::schema::{
-    ANY, ANY_MAP, BOOL, Definition, Deprecation, Format, INT, LIST, NUMBER, STR, key, list, map, map_of,
-    reference, word,
+    ANY, ANY_MAP, BOOL, Definition, Deprecation, Format, INT, LIST, NUMBER, STR, Type, key, list, map,
+    map_of, reference, word,
 };
 
 use crate::schema::Section;
@@ -68,23 +69,17 @@ static MERGE: Definition = Definition {
     name: "merge",
     types: &[map(&[
         key("name", &[word("list"), word("dict"), word("str")]).required().doc("The type of values."),
-        key(
-            "settings",
-            &[list(&[
-                word("allow_delete"),
-                word("no_replace"),
-                word("replace"),
-                word("append"),
-                word("prepend"),
-                word("recurse_dict"),
-                word("recurse_list"),
-                word("recurse_array"),
-                word("recurse_str"),
-            ])],
-        )
-        .required()
-        .doc("How to merge values of this type."),
+        key("settings", &[list(&MERGE_OPTIONS)]).required().doc("How to merge values of this type."),
     ])],
+};
+
+const MERGE_OPTIONS: [Type; OPTIONS.len()] = {
+    let (mut words, mut i) = ([word(""); OPTIONS.len()], 0);
+    while i < words.len() {
+        words[i] = word(OPTIONS[i]);
+        i += 1;
+    }
+    words
 };
 
 static OUTPUT: Definition = Definition {

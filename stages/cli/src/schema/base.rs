@@ -1,0 +1,74 @@
+//! The configuration of an image: /etc/cloud/cloud.cfg and the files of cloud.cfg.d. They need no header and have keys that
+//! user-data must not have.
+
+use config::provenance::MergeInput;
+use config::{Finding, FindingKind, Map, Node, Value};
+use modules::schema;
+
+use super::validation::{Source, Validation};
+use super::{NotValidated, check_network, not_yaml, render_template};
+use crate::arguments::Schema;
+use crate::machine::Machine;
+
+/// Returns whether a file is such a configuration: by its path, or by its suffix if it has no header of user-data.
+pub fn is_base(path: &str, bytes: &[u8]) -> bool {
+    let mut parts = path.rsplit('/');
+    let is_cfg = parts.next().is_some_and(|name| name == "cloud.cfg" || name.ends_with(".cfg"));
+    let is_of_image = path.ends_with("/cloud.cfg") || parts.next() == Some("cloud.cfg.d");
+    is_cfg && (is_of_image || userdata::detect(bytes).is_none() && !userdata::is_mime(bytes))
+}
+
+/// Validates a file. Fails if it is a template that cannot be rendered.
+pub fn check(machine: &Machine, args: &Schema, path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
+    let (name, text) = (path.to_string(), String::from_utf8_lossy(bytes).into_owned());
+    let parsed = match template::kind(&text) {
+        Some(template::Kind::Jinja) => {
+            let rendered = render_template(machine, path, &text, args.instance_data.as_deref());
+            let rendered = rendered.map_err(NotValidated::Failed)?;
+            config::yaml::parse_rendered(path, &rendered.text, &rendered.lines)
+        }
+        _ => config::yaml::parse_bytes(path, bytes),
+    };
+    let mut result = Validation::default();
+    result.sources.push(Source { name, text, offset: Some(0) });
+    match parsed {
+        Ok(parsed) => {
+            parsed.findings.into_iter().for_each(|f| result.add(f));
+            findings(&parsed.root).into_iter().for_each(|f| result.add(f));
+        }
+        Err(bad) => result.add(not_yaml(path, &bad)),
+    }
+    Ok(result)
+}
+
+/// Returns what is wrong in the configuration of the machine's image.
+pub fn findings_of_machine(machine: &Machine, inputs: &[MergeInput]) -> Vec<Finding> {
+    let of_image = inputs.iter().filter(|input| input.name.starts_with("/etc/cloud/"));
+    let found = of_image.flat_map(|input| findings(&input.config));
+    let is_wrong = |finding: &Finding| finding.kind != FindingKind::Deprecated;
+    machine.settings.findings.iter().cloned().chain(found).filter(is_wrong).collect()
+}
+
+fn findings(root: &Node) -> Vec<Finding> {
+    let is_of_image = |finding: &Finding| match finding.kind {
+        FindingKind::Unknown => {
+            modules::where_key_belongs(&finding.key).is_some_and(|place| place.contains("/etc/cloud"))
+        }
+        // Only user-data should not have it.
+        kind => kind == FindingKind::Deprecated && finding.key == "system_info",
+    };
+    let found = schema::check_cloud_config(root, &modules::where_key_belongs);
+    let mut all: Vec<Finding> = found.iter().filter(|finding| !is_of_image(finding)).cloned().collect();
+    for finding in all.iter_mut().filter(|finding| finding.message == "unknown key") {
+        finding.message += &config::suggestion(&finding.key, modules::IMAGE_ONLY_KEYS.iter().copied());
+    }
+    // `config: disabled` is not a network configuration.
+    if let Some(network) =
+        root.get("network").filter(|network| network.get("config").is_none_or(|c| c.as_str().is_none()))
+    {
+        let mut map = Map::new();
+        map.insert("network", network.clone());
+        all.extend(check_network(&Node { value: Value::Map(map), at: root.at.clone() }).0.iter().cloned());
+    }
+    all
+}
