@@ -374,7 +374,9 @@ impl Torture {
             let is_account = ACCOUNTS.contains(&name.trim_end_matches('-'));
             // An informational copy. One that is written later could show a configuration that was never applied.
             let is_copy = reported == "reported" && name.ends_with("/network-config.json");
-            if was_unconsumed && is_account && name != path || is_copy {
+            // The file before the last change: after a fault another one is the last.
+            let is_backup = name.ends_with('-');
+            if (was_unconsumed || is_backup) && is_account && name != path || is_copy {
                 continue;
             }
             wrong.insert(format!("lost for good ({reported}): {path}"));

@@ -34,7 +34,7 @@ const NICS_FILE: &str = "nics";
 pub(crate) fn record_nics(boot: &Boot) {
     let macs: Vec<String> = nics::read(&boot.sys).into_iter().map(|nic| nic.mac + "\n").collect();
     let path = boot.layout.run(NICS_FILE);
-    boot.sys.log_error(Level::Debug, boot.sys.write(path, macs.concat(), system::WriteOptions::default()));
+    boot.sys.log_error(Level::Warning, boot.sys.write(path, macs.concat(), system::WriteOptions::default()));
 }
 
 /// Makes udev report the NICs again that were plugged in after the network configuration was applied, and before its rule for them was
