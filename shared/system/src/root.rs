@@ -12,6 +12,9 @@ use crate::overlay::{self, Overlay};
 /// The maximum number of links in a path; more are a loop, as for the kernel (path_resolution(7)).
 pub(crate) const MAX_SYMLINKS: usize = 40;
 
+/// The maximum length of a name in a directory, in bytes.
+const NAME_MAX: usize = 255;
+
 /// The results that path resolution keeps for the next path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResolverCache {
@@ -105,7 +108,8 @@ impl Root {
         }
     }
 
-    /// Returns the path below the root, with every link followed.
+    /// Returns the path below the root, with every link followed. Of a loop it is one that the kernel refuses: it would follow a link
+    /// that remained from the host's root.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         let mut todo: Vec<Vec<u8>> = components(path);
         todo.reverse();
@@ -126,7 +130,8 @@ impl Root {
                     }
                     todo.extend(components(&target).into_iter().rev());
                 }
-                _ => inside = next,
+                Ok(_) => return PathBuf::from("links-loop-".repeat(NAME_MAX / 8)),
+                Err(_) => inside = next,
             }
         }
         inside
@@ -223,6 +228,22 @@ mod tests {
         assert_eq!(root.host_followed("/usr/up"), top.join("etc/passwd"));
         assert_eq!(root.host("/lib"), top.join("lib"));
         assert_eq!(root.host("/../../x"), top.join("x"));
-        let _ = root.host_followed("/loop/y");
+        for path in ["/loop", "/loop/y"] {
+            let e = fs::metadata(root.host_followed(path)).unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::InvalidFilename, "{path}: {e}");
+        }
+    }
+
+    /// The kernel would follow a link that was left in the path from the root of the host.
+    #[test]
+    fn loops_do_not_lead_to_the_host() {
+        let top = TempDir::new();
+        fs::create_dir_all(top.join("etc")).unwrap();
+        for target in ["/etc/hostname", "../../../../../../../../../../../../etc/hostname"] {
+            let _ = fs::remove_file(top.join("etc/hostname"));
+            std::os::unix::fs::symlink(target, top.join("etc/hostname")).unwrap();
+            let sys = crate::System::new(&top);
+            assert!(sys.read("/etc/hostname").is_err() && !sys.exists("/etc/hostname"), "{target}");
+        }
     }
 }
