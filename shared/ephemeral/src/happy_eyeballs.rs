@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use system::{
-    Deadline, Error, Exchange, KeptConnection, PendingLookup, Request, Response, Result, System, debug,
-    random_number,
+    Deadline, Error, Exchange, KeptConnection, MAX_REDIRECTS, PendingLookup, Request, Response, Result,
+    System, debug, random_number,
 };
 
 use crate::EphemeralNetwork;
@@ -48,6 +48,9 @@ struct Attempt {
     began: Duration,
     /// The address has no route yet, as its family is still coming up.
     is_pending: bool,
+    /// The request of the place that a redirect named, and how many there were since the last failure.
+    redirected: Option<Request>,
+    redirects: usize,
 }
 
 /// The state of a candidate.
@@ -127,7 +130,8 @@ pub fn fetch(
     loop {
         race.now = sys.clock().elapsed().saturating_sub(began);
         for (index, (attempt, request)) in attempts.iter_mut().zip(&candidates).enumerate() {
-            let done = race.advance(request, attempt);
+            let redirected = attempt.redirected.clone();
+            let done = race.advance(redirected.as_ref().unwrap_or(request), attempt);
             let (url, took) = (request.redacted_url(), attempt.took(race.now));
             match done {
                 Ok(None) => {}
@@ -185,17 +189,19 @@ impl Race<'_, '_> {
                 }
             }
             State::Resolving(_) => drop(self.begin(request, attempt)?),
-            State::Running(_) | State::Complete(_) => {
-                let is_first = matches!(attempt.state, State::Running(_));
-                match attempt.result() {
-                    // Redirects are rare; they are followed one request at a time.
-                    Some(Ok(response)) if is_first && response.is_redirect() => {
-                        attempt.state = State::Complete(Box::new(self.sys.try_fetch(request, self.deadline)));
+            State::Running(_) | State::Complete(_) => match attempt.result() {
+                Some(Ok(response)) if response.is_redirect() => {
+                    if attempt.redirects == MAX_REDIRECTS {
+                        let error = Error::new(format!("more than {MAX_REDIRECTS} redirects"));
+                        return Err(error.into_permanent().into());
                     }
-                    Some(done) => return check_response(self.sys, request, done).map(Some),
-                    None => {}
+                    attempt.redirects += 1;
+                    attempt.redirected = Some(self.sys.redirected(request, &response)?);
+                    attempt.state = State::Waiting(self.now);
                 }
-            }
+                Some(done) => return check_response(self.sys, request, done).map(Some),
+                None => {}
+            },
             State::Waiting(_) | State::Failed => {}
         }
         Ok(None)
@@ -261,6 +267,8 @@ impl Attempt {
             last_error: None,
             began: Duration::ZERO,
             is_pending: false,
+            redirected: None,
+            redirects: 0,
         }
     }
 
@@ -312,6 +320,7 @@ impl Attempt {
         } else {
             None
         };
+        (self.redirected, self.redirects) = (None, 0);
         self.state = pause.map_or(State::Failed, |pause| State::Waiting(now + pause));
         self.last_error = Some(failure.error);
     }
@@ -472,13 +481,29 @@ mod tests {
         let moved = format!(
             "HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:{target}/there\r\nContent-Length: 0\r\n\r\n"
         );
-        let (port, first) = server(&[(moved.clone().leak(), 0), (moved.leak(), 0)]);
+        let (port, first) = server(&[(moved.leak(), 0)]);
         assert_eq!(run(&[get(port).retries(0, Duration::ZERO)], 20).unwrap().response.body, b"hi");
         for thread in [first, second] {
             thread.join().unwrap();
         }
+        // Another candidate does not wait for the place.
+        let (silent, first) = server(&[("", 3000)]);
+        let moved = format!(
+            "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:{silent}/\r\nContent-Length: 0\r\n\r\n"
+        );
+        let (port, second) = server(&[(moved.leak(), 0)]);
+        let (good, third) = server(&[(GOOD, 0)]);
+        assert_eq!(run(&[get(port), get(good)], 20).unwrap().index, 1);
+        for thread in [first, second, third] {
+            thread.join().unwrap();
+        }
         // Not without an end, and not without a place.
-        let (port, thread) = server(&[("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", 0); 2]);
+        let (port, thread) =
+            server(&[("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", 0); 11]);
+        let e = run(&[get(port)], 20).unwrap_err().to_string();
+        assert!(e.contains("more than 10 redirects"), "{e}");
+        thread.join().unwrap();
+        let (port, thread) = server(&[("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", 0); 1]);
         let e = run(&[get(port)], 20).unwrap_err().to_string();
         assert!(e.contains("redirect without Location"), "{e}");
         thread.join().unwrap();

@@ -122,7 +122,8 @@ pub use file::{Change, WriteOptions};
 #[doc(hidden)]
 pub use http::parsers;
 pub use http::{
-    Exchange, KeptConnection, PendingLookup, Request, Response, check_url, local_path, redacted_url,
+    Exchange, KeptConnection, MAX_REDIRECTS, PendingLookup, Request, Response, check_url, local_path,
+    redacted_url,
 };
 pub use kernel::random_number;
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};

@@ -34,7 +34,7 @@ pub use url::{local_path, redact as redacted_url};
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info, random_number};
 
 /// The maximum number of redirects.
-const MAX_REDIRECTS: usize = 10;
+pub const MAX_REDIRECTS: usize = 10;
 
 impl Response {
     /// Returns whether the resource is at another URL.
@@ -153,42 +153,52 @@ impl System {
     /// Makes one try, following redirects. The bytes received before a failure are kept in `partial`.
     fn fetch_once(&self, request: &Request, partial: &mut Option<PartialDownload>) -> Result<Response> {
         let permanent = |message: String| Err(Error::new(message).into_permanent());
-        let url = Url::parse(&request.url)?;
-        let mut headers = Cow::Borrowed(request.headers.as_slice());
-        let mut ask =
-            RequestParts { url, method: request.method, headers: &[], body: request.body.as_deref() };
-        let shown = |url: &Url| url.redacted(request.visible_paths);
+        let mut asked = Cow::Borrowed(request);
         let mut visited = Vec::new();
         for _ in 0..=MAX_REDIRECTS {
-            let response =
-                self.exchange(request, &RequestParts { headers: &headers, ..ask.clone() }, partial)?;
+            let url = Url::parse(&asked.url)?;
+            let (method, headers, body) = (asked.method, asked.headers.as_slice(), asked.body.as_deref());
+            let response = self.exchange(request, &RequestParts { url, method, headers, body }, partial)?;
             if !response.is_redirect() {
                 return Ok(response);
             }
-            let Some(location) = response.headers.get("location") else {
-                return Err(Error::new(format!("status {}: redirect without Location", response.status)));
-            };
-            let next = ask.url.join(location).context("invalid redirect")?;
-            debug!(self, "{} is at {} ({})", shown(&ask.url), shown(&next), response.status);
-            if ask.url.https && !next.https {
-                info!(self, "redirect from {} to unencrypted {}", shown(&ask.url), shown(&next));
-                // They may be secrets, which must not be sent unencrypted.
-                headers = Cow::Owned(Vec::new());
-            } else if !ask.url.is_same_origin(&next) {
-                headers.to_mut().retain(|(name, _)| !is_credential(name));
-            }
-            visited.push((ask.method, ask.url));
-            if response.status == 303 || (ask.method == "POST" && matches!(response.status, 301 | 302)) {
-                (ask.method, ask.body) = ("GET", None);
-                headers.to_mut().retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-            }
-            ask.url = next;
+            let next = self.redirected(&asked, &response)?;
+            visited.push((asked.method, asked.into_owned().url));
             // A retry would loop again.
-            if visited.iter().any(|(method, url)| *method == ask.method && *url == ask.url) {
+            if visited.iter().any(|(method, url)| *method == next.method && *url == next.url) {
                 return permanent("a redirect loop".into());
             }
+            asked = Cow::Owned(next);
         }
         permanent(format!("more than {MAX_REDIRECTS} redirects"))
+    }
+
+    /// Returns the request of the place that a redirect names. Headers that may be secrets are only sent to the same server, and never
+    /// unencrypted after https.
+    ///
+    /// # Errors
+    /// Fails if the response names no place, or an invalid one.
+    pub fn redirected(&self, request: &Request, response: &Response) -> Result<Request> {
+        let Some(location) = response.headers.get("location") else {
+            return Err(Error::new(format!("status {}: redirect without Location", response.status)));
+        };
+        let url = Url::parse(&request.url)?;
+        let next = url.join(location).context("invalid redirect")?;
+        let shown = |url: &Url| url.redacted(request.visible_paths);
+        debug!(self, "{} is at {} ({})", shown(&url), shown(&next), response.status);
+        let mut asked = request.clone();
+        asked.url = next.text();
+        if url.https && !next.https {
+            info!(self, "redirect from {} to unencrypted {}", shown(&url), shown(&next));
+            asked.headers.clear();
+        } else if !url.is_same_origin(&next) {
+            asked.headers.retain(|(name, _)| !is_credential(name));
+        }
+        if response.status == 303 || (asked.method == "POST" && matches!(response.status, 301 | 302)) {
+            (asked.method, asked.body) = ("GET", None);
+            asked.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+        }
+        Ok(asked)
     }
 
     /// Sends one request and receives its response.
@@ -324,5 +334,30 @@ fn unless_hung_up(e: std::io::Error) -> Result<()> {
 
 /// Returns whether a header is a credential, which is not sent to another server.
 fn is_credential(name: &str) -> bool {
-    ["authorization", "cookie"].iter().any(|c| name.eq_ignore_ascii_case(c))
+    let name = name.to_ascii_lowercase();
+    ["auth", "cookie", "token", "secret", "password", "key"].iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_server_gets_no_header_that_may_be_a_secret() {
+        let token = "X-aws-ec2-metadata-token";
+        let request = Request::get("http://192.0.2.1/a/b").header(token, "t").header("Accept", "*/*");
+        for (location, expected) in [
+            ("/c", Some(("http://192.0.2.1/c", 2))),
+            ("c?d", Some(("http://192.0.2.1/a/c?d", 2))),
+            ("http://192.0.2.1:8000/c", Some(("http://192.0.2.1:8000/c", 1))),
+            ("//192.0.2.2/c", Some(("http://192.0.2.2/c", 1))),
+            ("file:///etc/shadow", None),
+        ] {
+            let headers = [("location".to_string(), location.to_string())].into();
+            let response = Response { status: 307, headers, body: Vec::new() };
+            let next = System::new("/").redirected(&request, &response).ok();
+            let found = next.as_ref().map(|next| (next.url.as_str(), next.headers.len()));
+            assert_eq!(found, expected, "{location}");
+        }
+    }
 }

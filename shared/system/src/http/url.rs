@@ -105,6 +105,13 @@ impl Url {
         (self.https, self.port) == (other.https, other.port) && self.host.eq_ignore_ascii_case(&other.host)
     }
 
+    /// Returns the URL as text, with its user and password.
+    pub fn text(&self) -> String {
+        let scheme = if self.https { "https" } else { "http" };
+        let user = self.user.as_deref().map(|user| format!("{user}@")).unwrap_or_default();
+        format!("{scheme}://{user}{}{}", self.authority(), self.target)
+    }
+
     /// Returns the host as in URLs and `Host` headers, with the port if it is not the default.
     pub fn authority(&self) -> String {
         let usual = if self.https { 443 } else { 80 };
