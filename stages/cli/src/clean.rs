@@ -188,12 +188,18 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
                 sys.remove(format!("{directory}/{name}"))?;
             }
         }
-        for directory in SYSCONFIG {
+        for directory in SYSCONFIG.into_iter().filter(|directory| sys.is_dir(directory)) {
             let has_pattern = |name: &String| SYSCONFIG_FILES.iter().any(|pattern| matches(pattern, name));
             for path in
                 sys.list(directory)?.iter().filter(|n| has_pattern(n)).map(|n| format!("{directory}/{n}"))
             {
-                if sys.read_text_if_exists(&path)?.is_some_and(|text| text.starts_with(GENERATED_FILE)) {
+                // Not a link, a device or a directory, which cloud-init does not write.
+                let is_file = !sys.is_link(&path) && sys.is_file(&path);
+                if is_file
+                    && sys
+                        .read_head(&path, GENERATED_FILE.len() as u64)
+                        .is_ok_and(|head| head == GENERATED_FILE.as_bytes())
+                {
                     sys.remove(&path)?;
                 }
             }

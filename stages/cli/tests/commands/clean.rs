@@ -47,7 +47,15 @@ fn clean_removes_the_network_files_of_each_renderer() {
         ("etc/sysconfig/network/config", header),
     ];
     generated.iter().chain(&others).for_each(|(path, text)| machine.put(path, text));
-    assert_eq!(machine.run("clean --configs all").0, 0);
+    // What is no regular file is not cloud-init's, and stops nothing.
+    let odd = machine.root.join("etc/sysconfig/network-scripts");
+    std::fs::create_dir(odd.join("ifcfg-a")).unwrap();
+    std::os::unix::fs::symlink("/etc/sysconfig/network-scripts/ifcfg-eth0", odd.join("ifcfg-b")).unwrap();
+    std::os::unix::fs::symlink("ifcfg-c", odd.join("ifcfg-c")).unwrap();
+    machine.put("var/lib/cloud/instances/i/user-data.txt", "");
+    let (code, _, errors) = machine.run("clean --configs all");
+    assert_eq!(code, 0, "{errors}");
+    assert!(!machine.exists("var/lib/cloud/instances") && odd.join("ifcfg-b").is_symlink());
     for (path, _) in generated {
         assert!(!machine.exists(path), "{path}");
     }
