@@ -36,11 +36,14 @@ def check():
     """Compiles the handler, whose text is standard input, without running it."""
     source = sys.stdin.buffer.read()
     try:
-        names = compile(source, path, "exec", dont_inherit=True).co_names
+        compile(source, path, "exec", dont_inherit=True)
+    except MemoryError:
+        sys.exit()
     except Exception as error:
         give_up(reason(error))
-    missing = [name for name in FUNCTIONS if name not in names]
-    if missing and b"import *" not in source:
+    # They may be imported by `*`, or defined by other code that names them.
+    missing = [name for name in FUNCTIONS if name.encode() not in source]
+    if missing and b"*" not in source:
         give_up("missing function %s" % missing[0])
     sys.exit()
 

@@ -19,6 +19,8 @@ const ALL_CALLS_MADE: &str = "all calls were made";
 /// The limit for compiling a handler.
 // Wait: schema | python3, which compiles a part handler | -
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum size of a handler that is compiled for a check: python3 needs more than a hundred times as much memory.
+const MAX_CHECKED: usize = 1 << 20;
 /// The maximum number of part handlers of a source.
 const MAX_HANDLERS: usize = 100;
 
@@ -297,7 +299,8 @@ fn call(kind: &str, part: Option<(&str, &[u8])>, mut headers: Value) -> Value {
 /// Returns what is wrong with a part handler in Python, as a boot reports it, without running it. `None` if nothing is, or if `sys`
 /// has no python3.
 pub fn check_part_handler(sys: &System, payload: &[u8]) -> Option<String> {
-    let python = sys.which("python3").filter(|_| is_python(strip_handler_header(payload)))?;
+    let is_checked = payload.len() <= MAX_CHECKED && is_python(strip_handler_header(payload));
+    let python = sys.which("python3").filter(|_| is_checked)?;
     let command = Command::new([&*python, "-I", "-c", SHIM, "part-handler", "check"]).stdin(payload);
     let done = sys.run(&command.timeout(CHECK_TIMEOUT).accept_all()).ok()?;
     failure(&done).map(|e| e.to_string())
