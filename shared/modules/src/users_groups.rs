@@ -168,13 +168,18 @@ fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     Some(format!("{need} needs a home directory, but {no_home} is set"))
 }
 
-/// Reports users whose keys conflict or whose shell useradd refuses, and members of groups that exist nowhere.
+/// Reports users whose keys conflict, who have no valid SSH key, or whose shell useradd refuses, and members of groups that exist nowhere.
 fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
     let lacks_user = target.lacks_user(config);
     for (i, user) in config.get("users").and_then(Node::as_seq).into_iter().flatten().enumerate() {
         let keys = user.as_map().and_then(|_| UserKeys::read(user, &mut Reader::new()));
         if let Some(why) = keys.as_ref().and_then(conflicting_keys) {
             found.invalid(&user.at, format!("users[{i}]"), why);
+        }
+        let list = keys.as_ref().and_then(|keys| keys.ssh_authorized_keys.as_ref());
+        let node = user.get("ssh_authorized_keys").or_else(|| user.get("ssh-authorized-keys"));
+        if let (Some(why), Some(node)) = (list.and_then(|list| authorized_keys::fault(&list.0)), node) {
+            found.invalid(&node.at, format!("users[{i}].ssh_authorized_keys"), why);
         }
         let is_no_path =
             |shell: &&Node| shell.as_str().is_some_and(|path| !path.is_empty() && !path.starts_with('/'));

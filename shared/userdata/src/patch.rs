@@ -134,7 +134,8 @@ fn pointer(text: &str) -> Result<Vec<String>, String> {
     if keys.len() > MAX_DEPTH { Err(format!("more than {MAX_DEPTH} keys")) } else { Ok(keys) }
 }
 
-const MISSING: &str = "path does not exist";
+/// The end of the error about a path that the document does not have.
+pub const MISSING: &str = "path does not exist";
 
 /// Parses an array index: decimal digits without leading zeros, at most `max`.
 fn array_index(key: &str, max: usize) -> Result<usize, String> {

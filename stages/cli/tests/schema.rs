@@ -349,7 +349,7 @@ fn user_data_of_every_format_is_validated() {
             1,
             &[
                 "/patch:2:44: error: runcmd: ",
-                "/wrong:1:1: error: operation 1: ",
+                "/wrong:1:1: warning: operation 1: ",
                 "/bare:1:1: error: expected '#!'",
             ],
         ),

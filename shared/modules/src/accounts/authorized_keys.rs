@@ -378,28 +378,33 @@ fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
     user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
 }
 
+/// Returns why a list of keys has none.
+pub fn fault(keys: &[String]) -> Option<String> {
+    let first = lines(keys).next().filter(|_| lines(keys).all(|line| parse_line(line).is_none()))?;
+    Some(format!("none of them is a public key of SSH, TYPE BASE64 [COMMENT]: {}", describe_fault(first)))
+}
+
+/// Returns the lines that should be keys.
+fn lines(keys: &[String]) -> impl Iterator<Item = &str> {
+    let lines = keys.iter().flat_map(|key| key.lines());
+    lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+}
+
 /// Adds keys to a user's file. `options` precede each key and replace a key's own options; if empty, those are kept.
 pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Result<()> {
     let Some(user) = sys.user(name) else {
         return Err(Error::new(format!("authorized keys of {name}: no such user")));
     };
-    let (mut entries, mut fault) = (Vec::new(), None);
-    for line in keys.iter().flat_map(|k| k.lines()) {
+    let mut entries = Vec::new();
+    for line in lines(keys) {
         match parse_line(line) {
             Some(entry) if options.is_empty() => entries.push(entry),
             Some(entry) => entries.push(AuthorizedKey { options: options.to_string(), ..entry }),
-            None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
-            None => {
-                debug!(sys, "authorized keys of {name}: ignoring a line that is not a key");
-                fault.get_or_insert_with(|| describe_fault(line));
-            }
+            None => debug!(sys, "authorized keys of {name}: ignoring a line that is not a key"),
         }
     }
-    if let Some(fault) = fault.filter(|_| entries.is_empty() && options.is_empty()) {
-        warning!(
-            sys,
-            "authorized keys of {name}: none of them is a public key of SSH, TYPE BASE64 [COMMENT]: {fault}"
-        );
+    if let Some(fault) = fault(keys).filter(|_| options.is_empty()) {
+        warning!(sys, "authorized keys of {name}: {fault}");
     }
     let found = find_keys_file(sys, &KeysFileSettings::read(sys)?, &user)?;
     let (mode, owner) = match &found.existing {

@@ -51,6 +51,8 @@ pub fn findings_of_machine(machine: &Machine, inputs: &[MergeInput]) -> Vec<Find
 
 fn findings(root: &Node) -> Vec<Finding> {
     let is_of_image = |finding: &Finding| match finding.kind {
+        // It holds YAML's anchors.
+        FindingKind::Unknown if finding.key.starts_with('_') => true,
         FindingKind::Unknown => {
             modules::where_key_belongs(&finding.key).is_some_and(|place| place.contains("/etc/cloud"))
         }
@@ -64,7 +66,7 @@ fn findings(root: &Node) -> Vec<Finding> {
     }
     // `config: disabled` is not a network configuration.
     if let Some(network) =
-        root.get("network").filter(|network| network.get("config").is_none_or(|c| c.as_str().is_none()))
+        root.get("network").filter(|network| network.get("config").and_then(Node::as_str) != Some("disabled"))
     {
         let mut map = Map::new();
         map.insert("network", network.clone());

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use system::{Result, ResultExt as _, System};
+use system::{Error, Result, ResultExt as _, System};
 
 use super::validation::Document;
 use crate::arguments::{Schema, SchemaType};
@@ -17,8 +17,11 @@ const MAX_DEPTH: usize = 16;
 pub fn read(path: &str) -> Result<Vec<u8>> {
     if path == STDIN.0 || path == STDIN.1 {
         let mut bytes = Vec::new();
-        std::io::stdin().take(MAX_SIZE).read_to_end(&mut bytes).context("reading standard input")?;
-        return Ok(bytes);
+        std::io::stdin().take(MAX_SIZE + 1).read_to_end(&mut bytes).context("reading standard input")?;
+        return match bytes.len() as u64 > MAX_SIZE {
+            true => Err(Error::new(format!("reading standard input: larger than {MAX_SIZE} bytes"))),
+            false => Ok(bytes),
+        };
     }
     System::new("/").read(std::path::absolute(path).context(format_args!("reading {path}"))?)
 }

@@ -200,16 +200,30 @@ impl<'a> Checker<'a> {
             ("text/jinja2", None) => self.config(name, part, None),
             ("text/cloud-config-jsonp", text) => {
                 self.add_source(name, text.as_deref().unwrap_or_default());
-                let text = text.ok_or("JSON patch is not UTF-8".to_string());
-                match text.and_then(|text| patch::apply(name, &text, &self.merged)) {
+                let patch = text.as_deref().ok_or("JSON patch is not UTF-8".to_string());
+                match patch.and_then(|text| patch::apply(name, text, &self.merged)) {
                     Ok(patched) => (self.merged, self.is_patched) = (patched, true),
+                    // The configuration of the machine may have it.
+                    Err(e) if e.ends_with(patch::MISSING) => {
+                        self.warn_of(name, text.as_deref().unwrap_or_default(), 1, e);
+                    }
                     Err(e) => self.result.add(format_error(name, 1, 1, e)),
                 }
             }
             ("text/jinja2", Some(text)) => {
-                let template::Rendered { text: rendered, lines, .. } =
-                    render_template(self.machine, name, &text, self.instance_data)
-                        .map_err(NotValidated::Failed)?;
+                let done = render_template(self.machine, name, &text, self.instance_data);
+                let template::Rendered { text: rendered, lines, .. } = match done {
+                    Ok(rendered) => rendered,
+                    Err(e) if name == self.name => return Err(NotValidated::Failed(e)),
+                    // The boot skips this part only.
+                    Err(e) => {
+                        self.add_source(name, &text);
+                        let line =
+                            e.split(", line ").nth(1).and_then(|rest| rest.split(':').next()?.parse().ok());
+                        self.result.add(format_error(name, line.unwrap_or(1), 1, e));
+                        return Ok(());
+                    }
+                };
                 let mut inner = part.clone();
                 inner.lines = lines;
                 if let Some(why) = userdata::nonstandard_template(&text) {
@@ -280,7 +294,7 @@ impl<'a> Checker<'a> {
 
     fn unrecognized(&mut self, name: &str, text: &str, line: u32, hint: &str) {
         self.add_source(name, text);
-        let expected = format!(".\nExpected first line to be one of: {HEADERS}");
+        let expected = format!(". Expected first line to be one of: {HEADERS}");
         let message = match hint {
             "" => format!("Unrecognized user-data header in {name}{expected}"),
             hint => format!("Unrecognized user-data header in {name}: {hint}"),
