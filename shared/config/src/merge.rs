@@ -145,7 +145,7 @@ impl Strategy {
                 continue;
             }
             rules.push(rule(&name, &options).ok_or_else(|| bad(item, unknown_merger(&name)))?);
-            options.unknown().for_each(|option| unknown(item, option));
+            options.unknown().take(MAX_UNKNOWN).for_each(|option| unknown(item, option));
         }
         Ok(Strategy(rules))
     }
@@ -181,7 +181,7 @@ impl Strategy {
                 .ok_or_else(|| EXPECTED.to_string())?;
             let options = Options::Words(options.split(',').map(str::trim).collect());
             rules.push(rule(name, &options).ok_or_else(|| unknown_merger(name))?);
-            options.unknown().for_each(&mut *unknown);
+            options.unknown().take(MAX_UNKNOWN).for_each(&mut *unknown);
         }
         Ok(Strategy(rules))
     }
@@ -292,6 +292,9 @@ impl<'a> Options<'a> {
         words.iter().copied().filter(|word| !word.is_empty() && !OPTIONS.contains(word))
     }
 }
+
+/// The maximum number of options of one merger that are reported.
+const MAX_UNKNOWN: usize = 10;
 
 fn unknown_option(at: &Position, key: &str, option: &str) -> Finding {
     let message = format!("unknown option '{}'{}", shown_name(option), suggestion(option, OPTIONS));

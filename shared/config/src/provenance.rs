@@ -108,6 +108,13 @@ fn value_at<'a>(node: &'a Node, path: &[String]) -> Option<&'a Node> {
     })
 }
 
+/// Returns the last key of a path. Its map or list may begin on a later line.
+fn key_on_path<'a>(node: &'a Node, path: &[String]) -> Option<&'a Node> {
+    let (last, parents) = path.split_last()?;
+    let map = value_at(node, parents)?.as_map()?;
+    map.iter().map(|(key, _)| key).find(|key| key.scalar_text().as_deref() == Some(last))
+}
+
 fn by_text<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
     map.iter().find(|(k, _)| k.as_str().is_none() && k.scalar_text().as_deref() == Some(key)).map(|(_, v)| v)
 }
@@ -118,7 +125,9 @@ fn contributions(merged: &Node, inputs: &[MergeInput], path: &[String], exists: 
     for input in inputs {
         let Some(own) = value_on_path(&input.config, path) else { continue };
         let (result, items) = value.map_or((MergeResult::Replaced, None), |value| merge_result(value, own));
-        contributions.push(Contribution { result, input: input.name.clone(), at: own.at.clone(), items });
+        let key = key_on_path(&input.config, path).filter(|key| key.at.line < own.at.line);
+        let at = key.map_or(&own.at, |key| &key.at).clone();
+        contributions.push(Contribution { result, input: input.name.clone(), at, items });
     }
     // Inputs with lower precedence than the winner were replaced, those with higher precedence dropped.
     let winner =
@@ -217,6 +226,13 @@ mod tests {
         );
         assert_eq!(lines(&explain(&merged, &inputs, &["m", "x"])), ["m.x: from base:2:8"]);
         assert!(explain(&merged, &inputs, &["nowhere"]).is_empty());
+    }
+
+    #[test]
+    fn blocks_begin_at_their_keys() {
+        let inputs = [piece("one", "l:\n- a\nm:\n  # text\n  k:\n    - b\n")];
+        let text = lines(&explain(&inputs[0].config, &inputs, &[]));
+        assert_eq!(text, ["l: from one:1:1", "m.k: from one:5:3"]);
     }
 
     #[test]

@@ -154,7 +154,9 @@ impl<'l> ColumnShifts<'l> {
 
     /// Returns the line of the original text.
     pub fn line(&self, line: u32) -> u32 {
-        self.lines.get((line as usize).wrapping_sub(1)).copied().unwrap_or(line)
+        // What comes after the last line belongs to it.
+        let known = self.lines.get((line as usize).saturating_sub(1)).or(self.lines.last());
+        known.copied().unwrap_or(line)
     }
 
     /// Returns the position in the original text.
