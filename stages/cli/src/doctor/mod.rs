@@ -91,9 +91,14 @@ fn for_disk(remedy: &str, root: &str) -> String {
     for command in ["clean", "doctor", "plan", "query", "schema", "state"] {
         text = text.replace(&format!("cloud-init {command}"), &format!("cloud-init --root {root} {command}"));
     }
-    ["rm", "mv"]
+    let text = ["rm", "mv", "see"]
         .iter()
-        .fold(text, |text, word| text.replace(&format!("{word} /"), &format!("{word} {root}/")))
+        .fold(text, |text, word| text.replace(&format!("{word} /"), &format!("{word} {root}/")));
+    // They act on the machine that they run on.
+    match ["cloud-init single", "systemctl "].iter().any(|command| text.contains(command)) {
+        true => format!("after it has booted: {text}"),
+        false => text,
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +111,8 @@ mod tests {
                 "to enable cloud-init: rm /etc/cloud/x; then reboot",
                 "to enable cloud-init: rm /mnt/etc/cloud/x",
             ),
-            ("see /var/log/x", "see /var/log/x"),
+            ("see /var/log/x", "see /mnt/var/log/x"),
+            ("systemctl status ssh", "after it has booted: systemctl status ssh"),
         ] {
             assert_eq!(super::for_disk(remedy, "/mnt"), expected);
         }

@@ -193,7 +193,8 @@ fn changed_conffiles(sys: &System) -> Vec<String> {
     };
     let lines = status.split("\n\n").filter(of_package).flat_map(str::lines);
     let files = lines.filter_map(|line| line.strip_prefix(" /")?.split_once(' '));
-    let changed = files.filter_map(|(path, sum)| {
+    let is_sum = |sum: &str| sum.len() == 32 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let changed = files.filter(|(_, sum)| is_sum(sum)).filter_map(|(path, sum)| {
         let path = format!("/{path}");
         let now = sys.read_at_most(&path, 1 << 20).ok()?;
         (encoding::md5::hex(&now) != sum).then_some(path)
