@@ -5,7 +5,7 @@
 //! Words are separated by any number of blanks and tabs, and lines may be continued, as in ifupdown itself (upstream splits at single
 //! spaces).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use config::{Findings, Map, Node, Position};
@@ -258,7 +258,8 @@ impl Device {
             ("control", text(interface.control)),
         ]);
         let mut more = Vec::new();
-        let mut gateways = Vec::new();
+        // Of IPv4, and of IPv6.
+        let mut gateways = [VecDeque::new(), VecDeque::new()];
         let mut routes = Vec::new();
         let mut servers: Vec<Node> = Vec::new();
         for (option, words) in &stanza.options {
@@ -276,7 +277,9 @@ impl Device {
             match option {
                 "address" if method != "static" => {}
                 "address" if subnet.get(option).is_some() => more.extend(first.as_str().map(String::from)),
-                "gateway" => gateways.push(first.clone()),
+                "gateway" => {
+                    gateways[usize::from(first.as_str().is_some_and(is_ipv6))].push_back(first.clone());
+                }
                 "metric" => drop(subnet.insert(option, number_or_text(first))),
                 _ if SUBNET_OPTIONS.contains(&option) => drop(subnet.insert(option, first.clone())),
                 "dns-nameservers" => servers = words.clone(),
@@ -359,12 +362,14 @@ impl Device {
         // ifupdown2 has addresses and gateways of both families in one stanza.
         for mut subnet in std::iter::once(subnet).chain(further) {
             let own = subnet.get("address").and_then(Node::as_str).map(is_ipv6);
-            let is_of_family = |gateway: &Node| own.is_none() || gateway.as_str().map(is_ipv6) == own;
-            let place = gateways.iter().position(is_of_family);
-            subnet.insert_some("gateway", place.map(|place| gateways.remove(place)));
+            let gateway = match own {
+                Some(v6) => gateways[usize::from(v6)].pop_front(),
+                None => gateways.iter_mut().find_map(VecDeque::pop_front),
+            };
+            subnet.insert_some("gateway", gateway);
             self.subnets.push(Node { at: stanza.at.clone(), ..subnet.into() });
         }
-        for gateway in gateways {
+        for gateway in gateways.into_iter().flatten() {
             findings.invalid(&gateway.at, "gateway", "no address of its family; ignored");
         }
     }
