@@ -22,6 +22,10 @@ mod tables {
         KEYS.iter()
     }
 
+    pub fn module_names() -> impl Iterator<Item = &'static str> {
+        MODULES.iter().copied()
+    }
+
     pub fn is_module_name(name: &str) -> bool {
         let name = name.replace('-', "_");
         name == "ubuntu_advantage" || MODULES.contains(&name.as_str())
@@ -77,13 +81,15 @@ fn findings(text: &str, is_network: bool) -> Vec<Value> {
     });
     let mut found: Vec<&Finding> = all.iter().collect();
     sort::sort_by_key(&mut found, |finding| (finding.at.line, finding.at.column));
-    found.into_iter().map(to_json).collect()
+    // As the command and the boot have it, also if the document does not.
+    let prefix = if is_network && parsed.root.get("network").is_none() { "network." } else { "" };
+    found.into_iter().map(|finding| to_json(finding, prefix)).collect()
 }
 
-fn to_json(finding: &Finding) -> Value {
+fn to_json(finding: &Finding, prefix: &str) -> Value {
     let severity = match finding.kind {
         FindingKind::Invalid | FindingKind::Unknown => "error",
         FindingKind::Deprecated | FindingKind::Duplicate => "warning",
     };
-    json!({"line": finding.at.line, "column": finding.at.column, "key": finding.key, "severity": severity, "message": finding.message})
+    json!({"line": finding.at.line, "column": finding.at.column, "key": format!("{prefix}{}", finding.key), "severity": severity, "message": finding.message})
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{Finding, FindingKind, Findings, Map, Node, Reader, Value, suggestion, unknown_key};
+use config::{FindingKind, Findings, Map, Node, Reader, Value, suggestion, unknown_key};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -33,20 +33,6 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
         }
     }
     reader.into_findings()
-}
-
-/// Returns what only the readers of the modules reject, such as a hostname of other characters: values that upstream's schema accepts.
-pub fn check_values(root: &Node, found: &Findings) -> Vec<Finding> {
-    let place = |finding: &Finding| (finding.at.line, finding.at.column);
-    let mut known: BTreeSet<(u32, u32)> = sort::collect(found.of_kind(FindingKind::Invalid).map(place));
-    let mut all = Vec::new();
-    for read in tables::sections().iter().filter_map(|section| section.read) {
-        let mut reader = Reader::new();
-        read(root, &mut reader);
-        let rejected = reader.into_findings();
-        all.extend(rejected.of_kind(FindingKind::Invalid).filter(|f| known.insert(place(f))).cloned());
-    }
-    all
 }
 
 /// Checks a network configuration, with or without an enclosing `network:`.

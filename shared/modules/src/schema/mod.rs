@@ -13,13 +13,13 @@ mod tables;
 mod usable;
 
 pub use advice::advice;
-pub use check::{check_cloud_config, check_network, check_values};
+pub use check::{check_cloud_config, check_network};
 pub use docs::{key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;
 pub use tables::module_names;
 pub(crate) use usable::NOWHERE;
-pub use usable::{Target, check_usable};
+pub use usable::{Target, check_usable, check_values};
 
 #[cfg(test)]
 pub(crate) mod case_coverage;

@@ -1,13 +1,28 @@
 //! Finds values that are of the right form and that a boot of a machine cannot use: names that the machine does not have, and
-//! content that a module refuses. Each check is the module's own; it says nothing where the machine does not show the answer.
+//! content that a module refuses; and values that the reader of a module rejects. Each check is the module's own; it says nothing where the machine does not show the answer.
 
 use std::collections::BTreeSet;
 
-use config::{Finding, Findings, Node, Value};
+use config::{Finding, FindingKind, Findings, Node, Reader, Value};
 use distro::Distro;
 use system::System;
 
+use super::tables;
 use crate::CHECKS;
+
+/// Returns what only the readers of the modules reject, such as a hostname of other characters: values that upstream's schema accepts.
+pub fn check_values(root: &Node, found: &Findings) -> Vec<Finding> {
+    let place = |finding: &Finding| (finding.at.line, finding.at.column);
+    let mut known: BTreeSet<(u32, u32)> = sort::collect(found.of_kind(FindingKind::Invalid).map(place));
+    let mut all = Vec::new();
+    for read in tables::sections().iter().filter_map(|section| section.read) {
+        let mut reader = Reader::new();
+        read(root, &mut reader);
+        let rejected = reader.into_findings();
+        all.extend(rejected.of_kind(FindingKind::Invalid).filter(|f| known.insert(place(f))).cloned());
+    }
+    all
+}
 
 /// A machine on which a configuration is to be used.
 #[derive(Clone, Copy)]
