@@ -28,7 +28,7 @@ impl System {
             let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let opened = rustix::fs::open(*path, how, Mode::empty());
             if matches!(opened, Err(Errno::ACCESS)) && !["/", directory].contains(path) {
-                // A policy that denies root to look at it also denies to write there.
+                // What this program may not open, it has not written either; a program in another domain may have, which is logged.
                 debug!(self, "The file system of {path} is not flushed: a security policy denies access");
                 continue;
             }

@@ -110,7 +110,6 @@ fn errors_have_lines() {
     }
 }
 
-/// Jinja's constructs without a use in configuration: the error names them and lists what can be used instead.
 /// Trimmed tags and loops change the number of lines.
 #[test]
 fn lines_of_the_result_are_those_of_the_template() {
@@ -128,6 +127,7 @@ fn lines_of_the_result_are_those_of_the_template() {
     }
 }
 
+/// Jinja's constructs without a use in configuration: the error names them and lists what can be used instead.
 #[test]
 fn unsupported_constructs_are_named() {
     for (body, wanted) in [

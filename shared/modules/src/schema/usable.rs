@@ -1,5 +1,6 @@
-//! Finds values that are of the right form and that a boot of a machine cannot use: names that the machine does not have, and
-//! content that a module refuses; and values that the reader of a module rejects. Each check is the module's own; it says nothing where the machine does not show the answer.
+//! Finds values that are of the right form and that a boot of a machine cannot use: those that the reader of a module rejects, names
+//! that the machine does not have, and content that a module refuses. Each check is the module's own; it says nothing where the
+//! machine does not show the answer.
 
 use std::collections::BTreeSet;
 
