@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use state::take;
 use system::{Result, System, WriteOptions, debug};
 
 /// Files that renderers extend rather than replace, because other programs write them too.
@@ -15,8 +16,7 @@ const SHARED_FILES: [&str; 3] =
 const VERSION: u64 = 1;
 
 /// Hashes of written contents by path. There are two while a file is being written, since a power cut may leave either.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Manifest {
     version: u64,
     files: BTreeMap<String, Vec<String>>,
@@ -52,7 +52,7 @@ impl Manifest {
     /// Reads the manifest; returns an empty one if it is absent or unreadable.
     pub fn read(sys: &System, path: &str) -> Manifest {
         match state::read_json(sys, path) {
-            Ok(json) => Manifest::deserialize(&json).unwrap_or_default(),
+            Ok(json) => Manifest::from_json(json).unwrap_or_default(),
             Err(e) => {
                 if !e.is_not_found() {
                     debug!(sys, "{e}");
@@ -60,6 +60,18 @@ impl Manifest {
                 Manifest::default()
             }
         }
+    }
+
+    fn from_json(json: Value) -> Option<Manifest> {
+        let Value::Object(mut all) = json else { return None };
+        let all = &mut all;
+        let version: Option<u64> = take(all, "version")?;
+        Some(Manifest {
+            version: version.unwrap_or(VERSION),
+            files: take(all, "files")?,
+            missing_nics: take(all, "missing_nics")?,
+            other: std::mem::take(all),
+        })
     }
 
     /// Writes the manifest.

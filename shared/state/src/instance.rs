@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use system::{Error, Result, System, WriteGroup, WriteOptions, debug, warning};
 
+use crate::json::take;
 use crate::layout::RAW_DATA;
 use crate::previous_id::PreviousId;
 use crate::{Layout, NetworkFormat, json};
@@ -25,8 +26,8 @@ impl Blobs {
 }
 
 /// The data that a datasource has about this machine. Empty text and `None` stand for unknown.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Instance {
     /// The instance ID.
     #[serde(rename = "instance-id")]
@@ -199,9 +200,38 @@ impl Instance {
         all
     }
 
-    fn from_json(mut value: Value) -> Option<Instance> {
-        value.as_object_mut()?.remove("version");
-        let instance: Instance = serde_json::from_value(value).ok()?;
+    fn from_json(value: Value) -> Option<Instance> {
+        let Value::Object(mut all) = value else { return None };
+        all.remove("version");
+        let all = &mut all;
+        let instance = Instance {
+            id: take(all, "instance-id")?,
+            datasource: take(all, "datasource")?,
+            description: take(all, "description")?,
+            dsmode: take(all, "dsmode")?,
+            local_hostname: take(all, "local-hostname")?,
+            is_hostname_whole: take(all, "is-hostname-whole")?,
+            public_keys: take(all, "public-keys")?,
+            availability_zone: take(all, "availability-zone")?,
+            region: take(all, "region")?,
+            launch_index: take(all, "launch-index")?,
+            cloud_name: take(all, "cloud-name")?,
+            platform: take(all, "platform")?,
+            subplatform: take(all, "subplatform")?,
+            random_seed: take(all, "random-seed")?,
+            network: take(all, "network")?,
+            config: take(all, "config")?,
+            crawled: take(all, "crawled")?,
+            sensitive: take(all, "sensitive")?,
+            devices: take(all, "devices")?,
+            device_search: take(all, "device-search")?,
+            temporary_devices: take(all, "temporary-devices")?,
+            update_events: take(all, "update-events")?,
+            host_key_service: take(all, "host-key-service")?,
+            check: take(all, "check")?,
+            other: std::mem::take(all),
+            ..Instance::default()
+        };
         (!instance.id.is_empty() && !instance.datasource.is_empty()).then_some(instance)
     }
 

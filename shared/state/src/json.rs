@@ -4,8 +4,9 @@ use std::io::ErrorKind;
 
 use encoding::json::{MAX_VALUES, has_too_many_values};
 use serde::Serialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Map, Value};
 use system::{Change, Error, Result, System, WriteOptions};
 
 /// Returns a value as JSON text. `indent` is in spaces: 1 in files, 2 in `status --format=json`.
@@ -60,6 +61,12 @@ pub fn parse(path: &str, bytes: &[u8]) -> Result<Value> {
         let message = format!("{path}: invalid JSON: line {line}, column {column}");
         Error::with_kind(ErrorKind::InvalidData, message)
     })
+}
+
+/// Removes a field of an object and returns its value, the default if it is absent, or `None` if it has another type. The rest of the
+/// object are fields of a later version. Derived code with `flatten` does the same in 20 KiB: see docs/small-binaries.md.
+pub fn take<T: DeserializeOwned + Default>(fields: &mut Map<String, Value>, name: &str) -> Option<T> {
+    fields.remove(name).map_or_else(|| Some(T::default()), |value| serde_json::from_value(value).ok())
 }
 
 /// Fails if a document has too many values. The size of a file is limited when it is read.

@@ -23,14 +23,14 @@ pub use instance_data::{
     SysInfo, cloud_id, fallback_instance_data, features, instance_data, update_instance_data,
     write_instance_data,
 };
-pub use json::{parse as parse_json, read as read_json, to_text as json_text};
+pub use json::{parse as parse_json, read as read_json, take, to_text as json_text};
 pub use layout::Layout;
 pub use network_format::NetworkFormat;
 pub use obstacle::create_directory;
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;
 pub use semaphore::{
-    Frequency, Progress, acquire, confirm, confirm_ended, has_run, is_network_due, mark_finished,
-    mark_network_due, mark_network_written, mark_started, progress, release, unfinished,
+    Confirmation, Frequency, Progress, acquire, confirm, confirm_ended, has_run, is_network_due,
+    mark_finished, mark_network_due, mark_network_written, mark_started, progress, release, unfinished,
 };
 pub use status::{ACTIVITY_FILE, HOTPLUG, STAGES, StageStatus, Status, boot_id};

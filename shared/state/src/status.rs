@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use system::{Error, Level, Result, System, WriteOptions, debug};
 
+use crate::json::take;
 use crate::layout::{RESULT, STATUS};
 use crate::{Layout, json};
 
@@ -23,8 +24,7 @@ pub const ACTIVITY_FILE: &str = "activity";
 pub const HOTPLUG: &str = "hotplug";
 
 /// The record of one stage.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StageStatus {
     /// The time at which it began, in seconds since boot; `None` before that.
     pub start: Option<f64>,
@@ -40,7 +40,7 @@ pub struct StageStatus {
 }
 
 /// The status of this boot. Unknown fields are kept.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Status {
     /// The datasource's description, once one was found.
     pub datasource: Option<String>,
@@ -54,10 +54,21 @@ pub struct Status {
     other: Map<String, Value>,
 }
 
-/// The content of status.json.
-#[derive(Deserialize)]
-struct StatusFile {
-    v1: Status,
+impl StageStatus {
+    /// Reads a record; an empty one if it is not valid.
+    pub fn from_json(record: &Value) -> StageStatus {
+        record.as_object().and_then(|fields| StageStatus::read(&mut fields.clone())).unwrap_or_default()
+    }
+
+    fn read(all: &mut Map<String, Value>) -> Option<StageStatus> {
+        Some(StageStatus {
+            start: take(all, "start")?,
+            finished: take(all, "finished")?,
+            errors: take(all, "errors")?,
+            recoverable_errors: take(all, "recoverable_errors")?,
+            other: std::mem::take(all),
+        })
+    }
 }
 
 impl Status {
@@ -135,7 +146,7 @@ impl Status {
 
     /// Returns the record of a stage, by its key in [`STAGES`]; an empty one if it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
-        self.other.get(stage).and_then(|record| StageStatus::deserialize(record).ok()).unwrap_or_default()
+        self.other.get(stage).map(StageStatus::from_json).unwrap_or_default()
     }
 
     /// Replaces the record of a stage.
@@ -195,9 +206,17 @@ pub fn boot_id(sys: &System) -> Option<String> {
     sys.read_text("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_string())
 }
 
-fn parse(value: Value) -> Result<Status> {
-    let file = StatusFile::deserialize(value);
-    file.map(|file| file.v1).map_err(|_| Error::new("status.json is not valid"))
+fn parse(mut file: Value) -> Result<Status> {
+    let read = |all: &mut Map<String, Value>| {
+        Some(Status {
+            datasource: take(all, "datasource")?,
+            stage: take(all, "stage")?,
+            boot_id: take(all, "boot_id")?,
+            other: std::mem::take(all),
+        })
+    };
+    let status = file.get_mut("v1").and_then(Value::as_object_mut).and_then(read);
+    status.ok_or_else(|| Error::new("status.json is not valid"))
 }
 
 /// Writes a file to the data directory and its link to /run. If the first fails, writes the file to /run; if the second

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use state::Confirmation;
 use system::{Level, System, debug, info, warning};
 
 use crate::args::{self, Task};
@@ -50,7 +51,13 @@ pub fn run_guarded(
     let mut boot = Boot::open(stage, args, sys);
     let mut record = Record::new();
     begin(&boot, &mut record, was_undecided);
+    let confirmation = begin_confirmation(&boot);
     steps(&mut boot, &mut record);
+    if let Some(confirmation) = confirmation
+        && let Err(e) = confirmation.end(&boot.sys, &boot.layout)
+    {
+        debug!(boot.sys, "{e}; tried again at the end");
+    }
     let code = finish(&boot, &mut record);
     // The process ends here: see docs/small-binaries.md, "Code".
     std::mem::forget((boot, record));
@@ -112,6 +119,22 @@ fn action(boot: &Boot) -> &'static str {
     }
 }
 
+/// Returns whether the next stage confirms the work of this one: logins wait for the first two stages.
+fn has_successor(boot: &Boot, record: &Record) -> bool {
+    let unit = match boot.stage {
+        StageName::Local => "cloud-init-network.service",
+        StageName::Network => "cloud-config.service",
+        StageName::Config | StageName::Final => return false,
+    };
+    let is_over = record.status.get(StageName::Final.status_key()).finished.is_some();
+    !is_over && is_unit_enabled(boot, unit)
+}
+
+/// Lets the disk store the work of the first two stages beside that of the config stage.
+fn begin_confirmation(boot: &Boot) -> Option<Confirmation> {
+    (boot.stage == StageName::Config).then(|| Confirmation::begin(&boot.sys, &boot.layout).ok()?)?
+}
+
 fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     let sys = &boot.sys;
     if let Err(e) = sys.restore_selinux_labels() {
@@ -120,13 +143,7 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     if let Task::Hotplug(_) = boot.args.task {
         return record.exit_code();
     }
-    // Logins wait for the first two stages, so that a stage leaves this to its successor.
-    let next = match boot.stage {
-        StageName::Local => Some("cloud-init-network.service"),
-        StageName::Network => Some("cloud-config.service"),
-        StageName::Config | StageName::Final => None,
-    };
-    if !next.is_some_and(|unit| is_unit_enabled(boot, unit)) {
+    if !has_successor(boot, record) {
         confirm(boot);
     }
     record.end_reporting(boot);

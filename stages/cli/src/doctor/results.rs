@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 
 use config::Position;
-use serde::Deserialize;
 use serde_json::Value;
 use state::StageStatus;
 
@@ -120,7 +119,7 @@ fn config_findings(v1: &Value, page: &mut Page) {
 fn stages_without_end(v1: &Value, boot: &Boot, page: &mut Page) {
     let mut has_later = false;
     for stage in state::STAGES.iter().rev() {
-        let record = StageStatus::deserialize(&v1[stage]).unwrap_or_default();
+        let record = StageStatus::from_json(&v1[stage]);
         let (start, end) = (record.start.is_some(), record.finished.is_some());
         let problem = match (start, end, has_later) {
             _ if boot.explained.contains(stage) || (boot.is_running && !has_later) => "",
@@ -148,7 +147,7 @@ fn of_status(v1: &Value, log: &BootLog, boot: &Boot) -> Vec<Failure> {
     };
     let mut failures = Vec::new();
     for stage in state::STAGES {
-        let record = StageStatus::deserialize(&v1[stage]).unwrap_or_default();
+        let record = StageStatus::from_json(&v1[stage]);
         let errors = record.errors.into_iter().map(|text| (Severity::Error, text));
         let others = record.recoverable_errors.into_iter().flat_map(|(level, texts)| {
             let severity = match level.as_str() {

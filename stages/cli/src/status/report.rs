@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use state::{StageStatus, Status};
 use system::{Command, Error, Result, single_line};
@@ -47,8 +46,7 @@ pub struct Report {
 
 /// Returns the records of the stages. serde_json's maps are sorted, which is upstream's order.
 fn records(stages: &Map<String, Value>) -> Vec<StageStatus> {
-    let maps = stages.values().filter(|record| record.is_object());
-    maps.filter_map(|record| StageStatus::deserialize(record).ok()).collect()
+    stages.values().filter(|record| record.is_object()).map(StageStatus::from_json).collect()
 }
 
 /// Reads the status of this boot, `None` if there is none: the value of `v1`, and whether the last stage has finished
