@@ -4,12 +4,11 @@
 //! process. See [`abandon_hung_reads`] for the exit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use system::Deadline;
+use system::{Deadline, Mailbox};
 
 /// Prepares the exit of a process with threads that are blocked in reads. The threads end with the process, but the last close
 /// of a device waits for its reads, half a minute or forever, and blocks other opens meanwhile. A child process therefore
@@ -38,9 +37,10 @@ pub fn run_within<T: Send + 'static>(
     deadline: Deadline,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let (sender, receiver) = channel();
-    Builder::new().spawn(move || sender.send(work())).ok()?;
-    receiver.recv_timeout(deadline.remaining()).ok()
+    let result = Mailbox::default();
+    let own = result.clone();
+    Builder::new().spawn(move || own.put(work())).ok()?;
+    result.wait(Some(deadline))
 }
 
 /// If no item finishes for this long, a worker may be stuck and another one is started. Disks respond within milliseconds; a

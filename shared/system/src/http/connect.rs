@@ -3,7 +3,6 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -12,7 +11,7 @@ use super::imds;
 use super::limits::TimeLimits;
 use super::message;
 use super::url::Url;
-use crate::{Deadline, Error, Prefix, Result, ResultExt, System, channel};
+use crate::{Deadline, Error, Mailbox, Prefix, Result, ResultExt, System, channel};
 
 /// glibc loads parts of its resolver at run time, which a static binary cannot do; musl's resolver is complete.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
@@ -148,7 +147,7 @@ fn has_route(address: SocketAddr) -> bool {
 #[derive(Debug)]
 pub struct PendingLookup {
     host: String,
-    found: Receiver<std::io::Result<Vec<SocketAddr>>>,
+    found: Mailbox<std::io::Result<Vec<SocketAddr>>>,
     /// The link of link-local addresses without a zone; 0 if it is unknown.
     link: u32,
     until: Deadline,
@@ -157,10 +156,10 @@ pub struct PendingLookup {
 impl PendingLookup {
     /// Begins a resolution; that of an address is complete at once.
     pub(super) fn begin(host: &str, port: u16, link: u32, until: Deadline) -> Result<PendingLookup> {
-        let (tell, found) = std::sync::mpsc::channel();
-        let lookup = PendingLookup { host: host.to_string(), found, link, until };
+        let found = Mailbox::default();
+        let lookup = PendingLookup { host: host.to_string(), found: found.clone(), link, until };
         if let Some(address) = parse_address(host, port)? {
-            let _ = tell.send(Ok(vec![address]));
+            found.put(Ok(vec![address]));
             return Ok(lookup);
         }
         if !RESOLVES_NAMES {
@@ -168,23 +167,21 @@ impl PendingLookup {
             return Err(Error::new(message));
         }
         let name = (host.to_string(), port);
-        let look = move || tell.send(name.to_socket_addrs().map(Vec::from_iter));
+        let look = move || found.put(name.to_socket_addrs().map(Vec::from_iter));
         let started = std::thread::Builder::new().name("resolver".into()).spawn(look);
         started.map(|_| lookup).context(format_args!("resolving {host}"))
     }
 
     /// Returns the addresses, or why the resolution failed; `None` while it is in progress.
     pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
-        match self.found.try_recv() {
-            Ok(found) => Some(self.check(found)),
-            Err(TryRecvError::Empty) if !self.until.is_expired() => None,
-            Err(_) => Some(Err(self.timeout_error())),
+        match self.found.take() {
+            Some(found) => Some(self.check(found)),
+            None => self.until.is_expired().then(|| Err(self.timeout_error())),
         }
     }
 
     fn wait(&self) -> Result<Vec<SocketAddr>> {
-        let found = self.found.recv_timeout(self.until.remaining());
-        found.map_or_else(|_| Err(self.timeout_error()), |found| self.check(found))
+        self.found.wait(Some(self.until)).map_or_else(|| Err(self.timeout_error()), |found| self.check(found))
     }
 
     fn check(&self, found: std::io::Result<Vec<SocketAddr>>) -> Result<Vec<SocketAddr>> {

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use oauth::Signer;
 use serde_json::json;
 use state::Layout;
-use system::{Deadline, Error, Event, EventSink, Request, Result, System, debug, redacted_url, warning};
+use system::{
+    Deadline, Error, Event, EventSink, Mailbox, Request, Result, System, debug, redacted_url, warning,
+};
 
 use super::keys::WebhookSettings;
 use super::unsent::store_unsent;
@@ -41,9 +42,10 @@ pub struct Webhook {
     url: String,
     /// All events so far. Those from index `Progress::handled` on are not sent yet.
     events: Vec<String>,
-    queue: Option<SyncSender<String>>,
+    queue: Mailbox<String>,
     progress: Arc<Progress>,
-    ended: Receiver<Option<String>>,
+    /// The last error of the thread, when it ends.
+    ended: Mailbox<Option<String>>,
     unsent_file: Option<String>,
 }
 
@@ -71,16 +73,14 @@ impl Webhook {
     /// # Errors
     /// Fails if the thread cannot be started.
     pub fn start(settings: WebhookSettings, parts: Parts<'_>) -> Result<Webhook> {
-        let (queue, events) = sync_channel(MAX_QUEUE);
-        let (tell, ended) = sync_channel(1);
-        let progress = Arc::<Progress>::default();
+        let (queue, ended, progress) = (Mailbox::default(), Mailbox::default(), Arc::<Progress>::default());
         let mut webhook = Webhook {
             name: parts.name.to_string(),
             url: redacted_url(&settings.endpoint),
             events: Vec::new(),
-            queue: Some(queue),
+            queue: queue.clone(),
             progress: progress.clone(),
-            ended,
+            ended: ended.clone(),
             unsent_file: parts.unsent_file,
         };
         let certificates = parts.layout.client_certificates();
@@ -88,7 +88,7 @@ impl Webhook {
         let work = move || {
             let sys = System::new(root);
             let server = Server { settings: &settings, certificates: &certificates };
-            let _ = tell.send(send_all(&sys, &server, &events, &progress, before_network));
+            ended.put(send_all(&sys, &server, &queue, &progress, before_network));
         };
         let thread = std::thread::Builder::new().name("webhook".into()).spawn(work);
         thread.map_err(|e| Error::io("starting a thread", &e))?;
@@ -98,11 +98,9 @@ impl Webhook {
 
     /// Sends an event, unless too many wait.
     pub fn enqueue(&mut self, event: String) {
-        if self.events.len() < MAX_QUEUE
-            && let Some(queue) = &self.queue
-        {
+        if self.events.len() < MAX_QUEUE {
             // A thread that has ended leaves the event to the next stage.
-            let _ = queue.try_send(event.clone());
+            self.queue.put(event.clone());
             self.events.push(event);
         }
     }
@@ -114,9 +112,9 @@ impl EventSink for Webhook {
     }
 
     fn close(&mut self, sys: &System, until: Deadline) {
-        self.queue = None;
+        self.queue.close();
         self.progress.is_closing.store(true, Ordering::Relaxed);
-        let error = self.ended.recv_timeout(until.remaining());
+        let error = self.ended.wait(Some(until));
         // Only the event whose request is under way can now be sent twice.
         self.progress.is_over.store(true, Ordering::SeqCst);
         let (place, url) = (config::join_key("reporting", &self.name), &self.url);
@@ -124,7 +122,7 @@ impl EventSink for Webhook {
         let failed = self.progress.failed.load(Ordering::Relaxed);
         let dropped = if self.unsent_file.is_some() { 0 } else { unsent.len() };
         if failed + dropped > 0 {
-            let why = error.ok().flatten().unwrap_or_else(|| format!("{url}: no response in time"));
+            let why = error.flatten().unwrap_or_else(|| format!("{url}: no response in time"));
             warning!(
                 sys,
                 "{place}: {} of {} events were not sent: {why}",
@@ -143,13 +141,13 @@ impl EventSink for Webhook {
 fn send_all(
     sys: &System,
     server: &Server<'_>,
-    events: &Receiver<String>,
+    events: &Mailbox<String>,
     progress: &Progress,
     before_network: bool,
 ) -> Option<String> {
     let mut signer = Signer::new(sys, server.settings.credentials.clone());
     let (mut last_error, mut failures) = (None, 0);
-    for event in events {
+    while let Some(event) = events.wait(None) {
         if progress.is_over.load(Ordering::SeqCst) {
             break;
         }
@@ -167,7 +165,7 @@ fn send_all(
         }
         progress.handled.fetch_add(1, Ordering::SeqCst);
         if failures >= MAX_FAILURES && progress.is_closing.load(Ordering::Relaxed) {
-            let dropped = events.try_iter().count();
+            let dropped = std::iter::from_fn(|| events.take()).count();
             progress.failed.fetch_add(dropped, Ordering::Relaxed);
             progress.handled.fetch_add(dropped, Ordering::Relaxed);
             break;
