@@ -196,6 +196,12 @@ fn only_a_first_boot_flushes_and_only_late() {
     for stage in tests::STAGES {
         assert_eq!(calls(&machine, stage), [""; 0], "{stage}");
     }
+    // `cloud-init init` by hand: no later stage confirms its work.
+    let semaphore = "/var/lib/cloud/instance/sem/config_users_groups";
+    std::fs::remove_file(machine.path(semaphore)).unwrap();
+    let boot = machine.resume(&boot, &["network"]);
+    assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
+    assert_eq!(machine.file(semaphore).unwrap_or_default().lines().count(), 1, "not confirmed");
 }
 
 /// Runs a shell script in a root, and returns its output, with its status as the last line.
