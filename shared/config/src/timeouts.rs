@@ -7,7 +7,7 @@ use crate::Node;
 /// A key of `timeouts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
-    /// One script, boothook, command or part handler of a user.
+    /// One script, boothook or command of a user, and all part handlers of a source.
     Script,
     /// Configuring one NIC that was plugged in.
     Hotplug,
@@ -28,7 +28,7 @@ impl Timeout {
     fn default(self) -> Duration {
         Duration::from_secs(match self {
             // Long enough for installing a large package.
-            // Wait: every stage | one script, boothook, part handler or command of `bootcmd` | `timeouts: {script: SECONDS}`
+            // Wait: every stage | one script, boothook or command of `bootcmd`, all part handlers of a source | `timeouts: {script: SECONDS}`
             Timeout::Script => 3600,
             // Wait: hotplug | the metadata to list a NIC that was plugged in | `timeouts: {hotplug: SECONDS}`
             Timeout::Hotplug => 120,

@@ -179,7 +179,8 @@ fn change_shadow(sys: &System, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) ->
 /// Returns whether text is a password field of shadow(5) that crypt(5) knows: a hash, or a field that no password matches,
 /// such as `!`, `*` or `x`. An empty field is one too.
 pub fn is_password_field(text: &str) -> bool {
-    const METHODS: [&str; 13] = ["1", "2a", "2b", "2x", "2y", "3", "5", "6", "7", "gy", "md5", "sha1", "y"];
+    const METHODS: [&str; 15] =
+        ["1", "2a", "2b", "2x", "2y", "3", "5", "6", "7", "gy", "md5", "sha1", "sm3", "sm3y", "y"];
     if text.contains(|c: char| c == ':' || !c.is_ascii_graphic()) {
         return false;
     }
@@ -660,6 +661,8 @@ mod tests {
             ("$2b$12$R9h/cIPz0gi", true),
             ("$gy$j9T$abc$def", true),
             ("$7$CU..../....SALT$abc", true),
+            ("$sm3$salt$abc", true),
+            ("$sm3y$j9T$abc$def", true),
             ("!$6$salt$hash", true),
             ("*", true),
             ("*LK*", true),

@@ -3,7 +3,9 @@
 //! program is called as `PROGRAM list_types` and `PROGRAM handle_part TYPE FILENAME` with the payload on standard
 //! input. Both are called with `__begin__`, each part and `__end__`.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -31,7 +33,7 @@ pub struct HandlerContext<'a> {
     pub first_boot: bool,
     /// The path of instance-data.json.
     pub instance_data: &'a str,
-    /// The time limit of each call of a user's program.
+    /// The time that all calls of the handlers of a source have together.
     pub timeout: Duration,
 }
 
@@ -52,6 +54,8 @@ struct PartHandler {
     due: bool,
     /// The calls of a Python handler, which are made at the end of the source.
     calls: Vec<Value>,
+    /// The time that the calls of all handlers have taken.
+    spent: Rc<Cell<Duration>>,
 }
 
 /// The handlers of one source.
@@ -62,6 +66,7 @@ pub struct PartHandlers {
     of_type: BTreeMap<String, usize>,
     /// The number of the next handler's file.
     number: usize,
+    spent: Rc<Cell<Duration>>,
     /// Whether a handler was loaded in a dry run, which cannot ask it for its types.
     pub has_unknown_types: bool,
 }
@@ -118,15 +123,22 @@ impl PartHandlers {
         let python = python_for(sys, &path)?;
         let folders =
             [&dirs.instance, &dirs.cloud].map(|dir| format!("{}/handlers", dir.trim_end_matches('/')));
-        let mut handler =
-            PartHandler { path, folders, python, types: Vec::new(), due: true, calls: Vec::new() };
+        let mut handler = PartHandler {
+            path,
+            folders,
+            python,
+            types: Vec::new(),
+            due: true,
+            calls: Vec::new(),
+            spent: self.spent.clone(),
+        };
         let output = match &handler.python {
             Some(_) => {
-                let done = sys.run(&handler.python_command("list", context).accept_all())?;
+                let done = handler.run(sys, handler.python_command("list").accept_all(), context)?;
                 failure(&done).map_or(Ok(()), Err)?;
                 done.text()
             }
-            None => sys.run(&handler.command(&["list_types"], context))?.text(),
+            None => handler.run(sys, handler.command(&["list_types"], context), context)?.text(),
         };
         if sys.is_dry_run() {
             // A dry run does not run the handler, so its types are unknown.
@@ -225,8 +237,8 @@ impl PartHandlers {
                     }
                     let calls = std::mem::take(&mut handler.calls);
                     let work = json!({"calls": calls, "frequency": context.frequency(), "data": context.instance_data});
-                    let command = handler.python_command("handle", context).accept_all();
-                    sys.run(&command.stdin(work.to_string())).and_then(|done| {
+                    let command = handler.python_command("handle").accept_all().stdin(work.to_string());
+                    handler.run(sys, command, context).and_then(|done| {
                         // Its output goes to the stage's output, like that of any other user program.
                         if !done.stdout.trim_ascii().is_empty() {
                             sys.print(done.text().trim_end());
@@ -246,11 +258,25 @@ impl PartHandlers {
 }
 
 impl PartHandler {
-    fn python_command(&self, task: &str, context: HandlerContext<'_>) -> Command {
+    /// Runs a command of the handler in what is left of the time of all handlers.
+    fn run(&self, sys: &System, command: Command, context: HandlerContext<'_>) -> Result<Output> {
+        let (spent, begin) = (self.spent.get(), sys.clock().elapsed());
+        let left = context.timeout.saturating_sub(spent);
+        if left.is_zero() {
+            return Err(Error::new(
+                "not called: the part handlers have used the time of 'timeouts: {script: …}'",
+            ));
+        }
+        let done = sys.run(&command.timeout(left));
+        self.spent.set(spent + (sys.clock().elapsed() - begin));
+        done
+    }
+
+    fn python_command(&self, task: &str) -> Command {
         let python = self.python.as_deref().unwrap_or("python3");
         let [of_instance, of_machine] = &self.folders;
         let command = Command::new([python, "-c", SHIM, &self.path, task, of_instance, of_machine]);
-        command.timeout(context.timeout).redacted(format!("{python} {} ({task})", self.path))
+        command.redacted(format!("{python} {} ({task})", self.path))
     }
 
     /// Returns the error that the shim reports for failed calls, or that it did not reach its end.
@@ -265,8 +291,7 @@ impl PartHandler {
 
     fn command(&self, words: &[&str], context: HandlerContext<'_>) -> Command {
         let argv = [self.path.as_str()].into_iter().chain(words.iter().copied());
-        let command =
-            Command::new(argv).timeout(context.timeout).env("CLOUD_INIT_FREQUENCY", context.frequency());
+        let command = Command::new(argv).env("CLOUD_INIT_FREQUENCY", context.frequency());
         command.env("CLOUD_INIT_INSTANCE_DATA", context.instance_data)
     }
 
@@ -281,7 +306,7 @@ impl PartHandler {
     ) -> Result<()> {
         let command =
             self.command(&["handle_part", kind, name], context).stdin(payload).output(OutputMode::Inherit);
-        sys.run(&command.env("CLOUD_INIT_HEADERS", headers.to_string())).map(drop)
+        self.run(sys, command.env("CLOUD_INIT_HEADERS", headers.to_string()), context).map(drop)
     }
 }
 

@@ -72,8 +72,8 @@ impl Accounts {
     }
 }
 
-/// Returns the normal form of a configuration. If the names of all listed users are invalid or refused, their keys are those
-/// of the default user, so that the owner can log in.
+/// Returns the normal form of a configuration. The keys of users whose names are invalid or refused are those of the default
+/// user if it is not listed and they have SSH keys or are all, so that the owner can log in.
 pub fn normalize(
     config: &Node,
     distro_default: Option<&Node>,
@@ -102,7 +102,10 @@ pub fn normalize(
     }
     let (mut entries, refused): (Vec<_>, Vec<_>) =
         entries.unwrap_or_default().0.into_iter().partition(|(name, map)| is_usable("users", name, map));
-    if entries.is_empty() && !refused.is_empty() {
+    let has_keys = refused.iter().any(|(_, map)| map.get("ssh_authorized_keys").is_some());
+    if has_keys && entries.iter().all(|(name, _)| name != "default")
+        || entries.is_empty() && !refused.is_empty()
+    {
         entries.push(("default".into(), merge_missing(refused.iter().map(|(_, map)| map))));
     }
     let distro_default = distro_default.and_then(Node::as_map).map(|map| {

@@ -112,12 +112,13 @@ fn the_default_user_replaces_a_refused_name() {
         ("users: [{name: '123', ssh_authorized_keys: [KEY]}]", "test.yaml:1:16: "),
         ("users: [{name: <name>, ssh_authorized_keys: [KEY]}]", "test.yaml:1:16: "),
         ("users: [{name: ' ', ssh_authorized_keys: [KEY]}]", "test.yaml:1:16: "),
+        ("users: [{name: pia}, {name: '${U}', ssh_authorized_keys: [KEY]}]", "test.yaml:1:29: "),
     ] {
         let mut sandbox = machine(&config.replace("KEY", KEY));
         let ids = std::fs::metadata(&sandbox.top).map(|me| format!("{}:{}", me.uid(), me.gid())).unwrap();
         sandbox.stub(
             "useradd",
-            &format!("case $1 in debian) echo $1:x:{ids}::/home/$1: >>/etc/passwd;; *) exit 19; esac"),
+            &format!("case $1 in debian | pia) echo $1:x:{ids}::/home/$1: >>/etc/passwd;; *) exit 19; esac"),
         );
         sandbox.instance.public_keys = vec![KEY.into()];
         sandbox.run(&users_groups::MODULE).unwrap();

@@ -232,6 +232,10 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
     let own = if own.is_empty() { String::new() } else { format!(" (changed by {})", own.join(", ")) };
     let again = format!("systemctl reset-failed {name}; then reboot");
     match (unit.get("LoadState"), unit.get("Result"), unit.get("ExecMainStatus")) {
+        // The generator's: the finding about the former name has the cause.
+        ("masked", ..) if unit.get("FragmentPath").starts_with("/run/systemd/generator.early/") => {
+            return None;
+        }
         ("masked", ..) => {
             let problem =
                 format!("the unit is masked, so the stage never runs ({})", unit.get("FragmentPath"));
@@ -384,6 +388,11 @@ mod tests {
         for (text, expected) in [
             (good.to_string(), ""),
             (good.replace("LoadState=loaded", "LoadState=masked"), "masked"),
+            (
+                good.replace("LoadState=loaded", "LoadState=masked")
+                    + "FragmentPath=/run/systemd/generator.early/a\n",
+                "",
+            ),
             (good.replace("=enabled", "=disabled"), "not enabled"),
             (
                 failed.replace("Status=0", "Status=203") + "ExecStart={ path=/x ; argv[]=/x y ; }\n",

@@ -1,12 +1,14 @@
 //! Units that systemd dropped from the boot because of an ordering cycle, and masks under the former name of the network stage. The
 //! other units of the stages are those of `boot`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use system::{Command, System};
 
 use super::page::Page;
 use crate::machine::Machine;
+use crate::units::{self, Unit};
 
 // Wait: doctor | journalctl, for systemd's messages of this boot | -
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,13 +31,17 @@ pub fn section(machine: &Machine, page: &mut Page) {
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }
-    let command = Command::new(["journalctl", "--boot", "--quiet", "--no-pager", "--output=cat", "_PID=1"]);
-    let Some(journal) = page.findings.read(machine.sys.run(&command.timeout(TIMEOUT).read_only())) else {
-        return;
-    };
-    for unit in dropped(&journal.text()) {
+    let mut units = never_started(machine);
+    // At boot systemd writes to the kernel's log, before there is a journal, and in a container to the console.
+    let command =
+        ["journalctl", "--boot", "--quiet", "--no-pager", "--output=cat", "_PID=1", "+", "SYSLOG_PID=1"];
+    let command = Command::new(command).timeout(TIMEOUT).read_only();
+    if let Some(journal) = page.findings.read(machine.sys.run(&command)) {
+        units.extend(dropped(&journal.text()).into_iter().map(str::to_string));
+    }
+    for unit in BTreeSet::from_iter(units) {
         page.findings.error(
-            unit,
+            &unit,
             "dropped from this boot by systemd, because of an ordering cycle",
             "a unit that is ordered after cloud-final.service or cloud-init.target belongs in WantedBy=cloud-init.target, not in \
              WantedBy=multi-user.target, which may come before them; journalctl -b _PID=1 shows the cycle",
@@ -69,6 +75,22 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
     failed.filter(is_named).map(str::to_string).collect()
 }
 
+/// Returns the units of multi-user.target that come after the stages and that systemd has not tried to start in this boot.
+fn never_started(machine: &Machine) -> Vec<String> {
+    let target = units::show(machine, &["multi-user.target"]).unwrap_or_default();
+    let wanted: Vec<&str> = target.iter().flat_map(|target| target.get("Wants").split(' ')).collect();
+    let found = units::show(machine, &wanted).unwrap_or_default();
+    found.iter().filter(|unit| is_never_started(unit)).map(|unit| unit.get("Id").to_string()).collect()
+}
+
+fn is_never_started(unit: &Unit) -> bool {
+    let mut after = unit.get("After").split(' ');
+    after.any(|name| ["cloud-final.service", "cloud-init.target"].contains(&name))
+        && unit.get("ActiveState") == "inactive"
+        && !unit.has_job()
+        && !unit.was_checked()
+}
+
 /// Returns the links that mask the network stage by its former name.
 fn masked(sys: &System) -> Vec<String> {
     let paths = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/{FORMER}"));
@@ -92,6 +114,17 @@ mod tests {
         sys.link("/dev/null", format!("/etc/systemd/system/{FORMER}")).unwrap();
         sys.link("/usr/lib/x.service", format!("/run/systemd/system/{FORMER}")).unwrap();
         assert_eq!(masked(&sys), ["/etc/systemd/system/cloud-init.service"]);
+
+        let idle = "Id=a.service\nAfter=sysinit.target cloud-final.service\nActiveState=inactive\nConditionTimestampMonotonic=0\n";
+        for (from, to, is_found) in [
+            ("", "", true),
+            ("=0", "=7", false),
+            ("=inactive", "=active", false),
+            ("cloud-final", "cloud-config", false),
+            ("=0", "=0\nJob=7", false),
+        ] {
+            assert_eq!(is_never_started(&Unit::from_text(&idle.replace(from, to))), is_found, "{from}: {to}");
+        }
 
         let journal = "Queued start job for default target graphical.target.\n\
             multi-user.target: Found ordering cycle on nodeadm-run.service/start\n\
