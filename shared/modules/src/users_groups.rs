@@ -23,10 +23,10 @@ config::keys! {
     pub struct Keys {
         /// Groups to create: names, or names with members.
         groups: Option<GroupList>;
-        /// Overrides for the default user.
-        user: Option<DefaultUserOverrides>;
         /// Users to create; `default` is the distribution's default user.
         users: Option<UserList>;
+        /// Overrides for the default user.
+        user: Option<DefaultUserOverrides>;
     }
 }
 

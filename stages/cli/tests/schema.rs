@@ -514,6 +514,7 @@ fn keys_are_explained_with_their_origin() {
     for wanted in [
         "packages\n--------\n  packages: ",
         "\nModule package_update_upgrade_install, which runs in the final stage, once-per-instance.\n\nExample:\n  packages:\n",
+        "\nIn the book: docs/reference/cloud-config.html#packages\n",
         "\nOn the image:\npackages\n    from      user-data part-001, line 3: 1 item\n",
     ] {
         assert!(code == 0 && out.contains(wanted), "{wanted}: {out}");

@@ -26,7 +26,7 @@ const EXAMPLES: &str = include_str!(concat!(env!("OUT_DIR"), "/examples.yaml"));
 const HEADER: &str = "#cloud-config\n";
 
 /// Returns the documentation of a key by its dotted path, such as `users.sudo`: types, default, meaning, the keys below it, the
-/// module that reads it, when that runs, and an example. Indices (`users[0].sudo`) are ignored.
+/// module that reads it, when that runs, an example, and its anchor in the book. Indices (`users[0].sudo`) are ignored.
 ///
 /// # Errors
 ///
@@ -50,7 +50,8 @@ pub fn key_docs(path: &str) -> Result<String, Option<String>> {
         found = Some(field);
     }
     let (Some(field), Some(first)) = (found, steps.first()) else { return Err(None) };
-    let mut text = format!("{place}\n{}\n", "-".repeat(place.len()));
+    let key = steps.join(".");
+    let mut text = format!("{key}\n{}\n", "-".repeat(key.len()));
     field_text(field, 0, &mut text);
     if let Some(section) = sections().into_iter().find(|s| s.keys.iter().any(|key| key.name == *first)) {
         text += &match section.schedule {
@@ -70,7 +71,7 @@ pub fn key_docs(path: &str) -> Result<String, Option<String>> {
         text += "\nExample:\n";
         example.lines().for_each(|line| text += &format!("  {line}\n"));
     }
-    Ok(text)
+    Ok(text + "\nIn the book: docs/reference/cloud-config.html#" + &key.replace(['<', '>'], "") + "\n")
 }
 
 /// Returns the paths of all keys that are not deprecated, each below its parent.

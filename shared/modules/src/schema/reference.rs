@@ -37,9 +37,10 @@ checks one,
 .I FILE
 shows what it would do.
 .PP
-In the names of keys,
-.B []
-is an item of a list, and a word in angle brackets is a name of your choice. Each section is a module. The stage in which a module
+In the names of keys, a word in angle brackets is a name of your choice. A list is no part of a name:
+.B users.name
+is the name of each item of
+.BR users . Each section is a module. The stage in which a module
 runs is that of the packaged
 .IR cloud.cfg .
 "#;
@@ -97,6 +98,17 @@ impl Rows {
                 _ => {}
             }
         }
+    }
+
+    /// Returns the rows with the names that `cloud-init explain` has for keys: `users.name`, not `users[].name`.
+    fn named(mut self) -> Vec<Vec<String>> {
+        for row in &mut self.rows {
+            row[0] = row[0].replace("[]", "");
+            if row[3].starts_with("The keys are those of ") {
+                row[3] = row[3].replace("[]", "");
+            }
+        }
+        self.rows
     }
 }
 
@@ -204,7 +216,7 @@ fn add_section(page: &mut Document, section: &Section, examples: &Examples, pack
     if let Some(module) = module {
         page.text(&facts(module, packages));
     }
-    page.entries(&COLUMNS, rows(section.keys).rows);
+    page.entries(&COLUMNS, rows(section.keys).named());
     for example in examples.of_module(section.name) {
         page.code("yaml", example);
     }
@@ -223,9 +235,41 @@ fn network_page() -> Document {
         page.section(title);
         let mut rows = Rows::default();
         rows.add_types("network", definition.types);
-        page.entries(&COLUMNS, rows.rows);
+        page.entries(&COLUMNS, rows.named());
     }
     page
+}
+
+/// Adds to an entry that refers to another one a link, and the anchors of the keys that it stands for, so that each path
+/// that `cloud-init explain` prints has one.
+fn with_shared_keys(page: &str) -> String {
+    let paths: Vec<String> = super::key_paths().iter().map(|path| path.replace(['<', '>'], "")).collect();
+    let is_missing = |path: &&String| !page.contains(&format!("<a id=\"{path}\">"));
+    let missing: Vec<&String> = paths.iter().filter(is_missing).collect();
+    let lines = page.lines().map(|line| {
+        if let Some(place) = line.strip_prefix("- `").and_then(|line| line.strip_suffix("…`\\")) {
+            let below = missing.iter().filter(|path| path.starts_with(&place.replace(['<', '>'], "")));
+            let anchors: String = below.map(|path| format!("<a id=\"{path}\"></a>")).collect();
+            return format!("- {anchors}`{place}…`\\\n");
+        }
+        match line.strip_prefix("  The keys are those of `").and_then(|line| line.strip_suffix("`.")) {
+            Some(first) => {
+                format!("  The keys are those of [`{first}`](#{}).\n", first.replace(['<', '>'], ""))
+            }
+            None => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
+
+#[test]
+fn every_key_has_an_anchor() {
+    let page = std::fs::read_to_string(source_path("docs/reference/cloud-config.md")).unwrap();
+    for key in super::key_paths() {
+        let docs = super::key_docs(&key).unwrap();
+        let anchor = docs.split_once("cloud-config.html#").unwrap().1.lines().next().unwrap();
+        assert!(page.contains(&format!("<a id=\"{anchor}\">")), "{key}: {anchor}");
+    }
 }
 
 #[test]
@@ -237,8 +281,11 @@ fn generated_reference_is_current() {
     }
     let title = "Keys of a cloud-config";
     check_generated(&[
-        ("docs/reference/cloud-config.md", page.markdown(title, SOURCE)),
-        ("docs/reference/network-config.md", network_page().markdown("Network configuration", SOURCE)),
+        ("docs/reference/cloud-config.md", with_shared_keys(&page.markdown(title, SOURCE))),
+        (
+            "docs/reference/network-config.md",
+            with_shared_keys(&network_page().markdown("Network configuration", SOURCE)),
+        ),
         ("packaging/man/cloud-config.5", page.manual(SOURCE, HEAD, TAIL)),
     ]);
 }

@@ -47,8 +47,10 @@ struct Sshd(String);
 
 impl Sshd {
     fn values<'a>(&'a self, keyword: &str) -> impl Iterator<Item = &'a str> {
-        let words = self.0.lines().filter_map(move |line| line.strip_prefix(keyword)?.strip_prefix(' '));
-        words.flat_map(str::split_whitespace)
+        // OpenSSH 10.6 prints keywords as in its manual page, earlier releases in lower case.
+        let settings = self.0.lines().filter_map(|line| line.split_once(' '));
+        let values = settings.filter(move |(word, _)| word.eq_ignore_ascii_case(keyword));
+        values.flat_map(|(_, values)| values.split_whitespace())
     }
 
     fn is_yes(&self, keyword: &str) -> bool {
@@ -676,6 +678,7 @@ mod tests {
             ("port 22\n", None),
             ("allowusers bob\nallowusers al*@10.0.0.0/8\n", None),
             ("allowusers bob\n", Some("AllowUsers")),
+            ("AllowUsers bob\n", Some("AllowUsers")),
             ("denyusers al?ce\n", Some("DenyUsers")),
             ("allowgroups wheel\n", Some("AllowGroups")),
             ("allowgroups adm\n", None),

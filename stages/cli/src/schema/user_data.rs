@@ -161,8 +161,8 @@ impl<'a> Checker<'a> {
         let text = String::from_utf8_lossy(&part.payload);
         let mut lines = text.lines().zip(1..).filter(|(line, _)| line.split("{{").skip(1).any(is_ours));
         if let Some((_, line)) = lines.next().filter(|_| part.content_type != "text/jinja2") {
-            let message = "not rendered: a template has '## template: jinja' as its first line".to_string();
-            self.result.warnings.push(format_error(name, line, 1, message));
+            let message = "not rendered: a template has '## template: jinja' as its first line, and in a message the type text/jinja2";
+            self.result.warnings.push(format_error(name, line, 1, message.to_string()));
         }
     }
 

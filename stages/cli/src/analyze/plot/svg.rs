@@ -79,15 +79,18 @@ pub fn draw(rows: &[Row], head: &Head) -> String {
     out += &format!("<text class=\"title\" x=\"16\" y=\"28\">{}</text>\n", escape(&title, MAX_TITLE));
     let mut facts = format!("stages: {}   shown: {}", duration(head.total), duration(end - begin));
     let steps = rows.iter().filter(|row| matches!(row.kind, Kind::Step | Kind::Search));
-    if let Some((row, took)) =
-        steps.filter_map(|row| Some((row, row.duration()?))).max_by_key(|(_, took)| *took)
-    {
-        facts = format!("longest step: {}, {}   {facts}", shorten(&row.label, MAX_LABEL), duration(took));
-    }
+    let longest = steps.filter_map(|row| Some((row, row.duration()?))).max_by_key(|(_, took)| *took);
+    let longest = longest.map_or(String::new(), |(row, took)| {
+        format!("longest step: {}, {}   ", shorten(&row.label, MAX_LABEL), duration(took))
+    });
     if head.left_out > 0 {
         facts += &format!("   {} shorter rows are not shown", head.left_out);
     }
-    out += &format!("<text class=\"dim\" x=\"16\" y=\"48\">{}</text>\n", escape(&facts, MAX_TITLE));
+    out += &format!(
+        "<text class=\"dim\" x=\"16\" y=\"48\">{}<tspan class=\"legend\">{}</tspan></text>\n",
+        escape(&longest, MAX_TITLE),
+        escape(&facts, MAX_TITLE)
+    );
     draw_legend(&mut out, rows);
     for (i, _) in rows.iter().enumerate().filter(|(_, row)| row.depth == 0) {
         let y = TOP + i * ROW;
