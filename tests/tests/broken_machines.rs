@@ -62,7 +62,7 @@ fn causes_precede_symptoms() {
 }
 
 #[test]
-#[ignore = "fifty-five boots: make slow"]
+#[ignore = "sixty-five boots: make slow"]
 fn first_finding_is_the_cause() {
     // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
     for (name, prepare, live, place, problem) in [
@@ -154,6 +154,29 @@ fn first_finding_is_the_cause() {
 runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit failed"),
         ("private-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"PuTTY-User-Key-File-2: ssh-ed25519\"]}]\n' >user-data",
           "", "users_groups", "a private key"),
+        ("sudo-mode", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/sudoers.d/own, content: \"amy ALL=(ALL) NOPASSWD: ALL\\\\n\", permissions: \"0777\"}]\n' >user-data",
+          "", "/etc/sudoers.d/own", "bad permissions"),
+        ("sudo-name", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/sudoers.d/90-amy.conf, content: \"amy ALL=(ALL) NOPASSWD: ALL\\\\n\", permissions: \"0440\"}]\n' >user-data",
+          "", "/etc/sudoers.d/90-amy.conf", "sudo ignores it"),
+        ("required", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nBefore=cloud-config.service\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/false\n' >/etc/systemd/system/own-agent.service
+          mkdir -p /etc/systemd/system/cloud-config.service.requires; ln -s ../own-agent.service /etc/systemd/system/cloud-config.service.requires/",
+          "", "cloud-config.service", "own-agent.service, which the unit requires, failed"),
+        ("keys-of-nobody", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash}]\nssh_authorized_keys: [\"KEY\"]\n' >user-data",
+          "", "user-data part-001, line 3", "no user gets these keys"),
+        ("no-resolver", "printf '#cloud-config\nusers: [USER]\nruncmd: [getent hosts deb.debian.org]\n' >user-data
+          ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf", "", "/etc/resolv.conf", "which does not exist"),
+        ("no-keys-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AuthorizedKeysFile none' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "reads no file of keys (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("listen", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ListenAddress 10.9.9.9' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "sshd", "10.9.9.9"),
+        ("mac", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-networkd-wait-online
+          printf 'version: 2\nethernets: {e: {match: {macaddress: \"52:54:00:de:ad:01\"}, set-name: eth0, dhcp4: true}}\n' >network-config",
+          "", "eth0", "no link has the configured MAC address 52:54:00:de:ad:01"),
+        ("hidden-seed", "systemctl mask systemd-networkd-wait-online; echo 'tmpfs /var/lib/cloud tmpfs defaults 0 0' >>/etc/fstab", "", "datasource",
+          "mounted at /var/lib/cloud, which hides a seed"),
+        ("user-name", "printf '#cloud-config\nusers: [{name: \"Amy Smith\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
+          "", "user-data part-001, line 2", "expected a user name"),
         ("ignored-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'ssh_pwauth: [\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "",
           "99-own.cfg", "file ignored"),
     ] {

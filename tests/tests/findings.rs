@@ -104,7 +104,7 @@ fn findings_about_a_rendered_template_have_its_lines() {
     let sandbox = Sandbox::with_user_data("template-lines", user_data);
     sandbox.boot();
     for wanted in [
-        "user-data part-001:4:12: merge_how: unknown option 'appendd'; did you mean 'append'?",
+        "user-data part-001:4:12: merge_how: unknown option; did you mean 'append'?",
         "user-data part-001:7:1: hostnam: unknown key; did you mean 'hostname'?",
         "user-data part-001:8:11: timezone: no zone of this name below /usr/share/zoneinfo",
     ] {

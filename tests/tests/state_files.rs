@@ -51,6 +51,7 @@ fn torn_state_is_found_and_mended() {
         ("echo started >>I/sem/config_ssh", "config_ssh: this work began and did not end", false),
         ("rm I/sem/config_ssh; mkdir I/sem/config_ssh", "config_ssh: not a semaphore", false),
         ("rm I/user-data.txt", "user-data.txt: missing: the instance is incomplete", false),
+        ("echo '{' >$root/run/cloud-init/instance-data.json", "instance-data.json: damaged", false),
         (": >$root/run/cloud-init/disabled", "cloud-init counts as disabled", false),
         ("echo i-y >$root/run/cloud-init/.instance-id", "this boot found another instance", false),
     ] {

@@ -18,7 +18,10 @@ use tests::{Machine, Sandbox, binaries, script, tests_dir};
 /// Values of examples that are invalid for the module, but not for the schema: the file, and the end of the finding.
 const INVALID: &[(&str, &str)] = &[
     // Text of a key where the module takes the path of a file; upstream writes all of it as that path.
-    ("cloud-config-chef-oneiric.txt", "chef.validation_key: expected a single-line string, found a string"),
+    (
+        "cloud-config-chef-oneiric.txt",
+        "chef.validation_key: expected a single-line string, found a string of several lines",
+    ),
     // Parts without a header count as cloud-configs; upstream cannot merge them, either.
     ("cloud-config-archive.txt", "expected a map, found a string"),
     ("cloud-config-archive-launch-index.txt", "expected a map, found a string"),

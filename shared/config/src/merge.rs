@@ -6,7 +6,7 @@
 //! and only text is appended to text; otherwise the old value is kept.
 
 use crate::yaml::YamlError;
-use crate::{Finding, FindingKind, Findings, Map, Node, Position, Value, shown_name, suggestion};
+use crate::{Finding, FindingKind, Findings, Map, Node, Position, Value, suggestion};
 
 /// A rule: one `dict(…)`, `list(…)` or `str(…)` with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,8 +272,9 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// The name is not shown: it may be a secret, as any value.
 fn unknown_merger(name: &str) -> String {
-    format!("unknown merger '{}', expected dict, list or str", shown_name(name))
+    format!("unknown merger; expected dict, list or str{}", suggestion(name, ["dict", "list", "str"]))
 }
 
 /// Parses the options of a merger. In the text form an option is set if its name occurs anywhere in the text, even
@@ -297,7 +298,7 @@ impl<'a> Options<'a> {
 const MAX_UNKNOWN: usize = 10;
 
 fn unknown_option(at: &Position, key: &str, option: &str) -> Finding {
-    let message = format!("unknown option '{}'{}", shown_name(option), suggestion(option, OPTIONS));
+    let message = format!("unknown option{}", suggestion(option, OPTIONS));
     Finding { kind: FindingKind::Invalid, at: at.clone(), key: key.into(), message }
 }
 

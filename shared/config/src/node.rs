@@ -205,6 +205,22 @@ impl Node {
         }
     }
 
+    /// Returns the kind, and of a string also its form, for messages that expect another one. Nothing of the value, which may be
+    /// a secret.
+    pub fn shape(&self) -> &'static str {
+        let Value::Str(text) = &self.value else { return self.kind() };
+        let has = |test: fn(char) -> bool| text.contains(test);
+        match text.as_str() {
+            "" => "an empty string",
+            _ if text.trim_end_matches('\n').contains('\n') => "a string of several lines",
+            _ if has(char::is_whitespace) => "a string with blanks",
+            _ if has(char::is_control) => "a string with control characters",
+            _ if !text.is_ascii() => "a string with characters other than ASCII",
+            _ if has(|c| c.is_ascii_punctuation() && c != '-' && c != '.') => "a string with punctuation",
+            _ => "a string",
+        }
+    }
+
     /// Returns the type for messages: "a list", "a string". Never the value itself, which may be a secret.
     pub fn kind(&self) -> &'static str {
         match &self.value {

@@ -24,7 +24,7 @@ impl Reader {
 
     /// Reports an invalid value; `wanted` completes "expected …, found a list".
     pub fn report_type_error(&mut self, node: &Node, wanted: &str) {
-        self.add_finding(FindingKind::Invalid, node, format!("expected {wanted}, found {}", node.kind()));
+        self.add_finding(FindingKind::Invalid, node, format!("expected {wanted}, found {}", node.shape()));
     }
 
     /// Reports an invalid value as [`Reader::report_type_error`] does, and returns `None`.

@@ -49,13 +49,13 @@ fn unknown_options_are_reported() {
         (
             "merge_how: list(appendd)+dict(no_replce,recurse_list)+str()",
             &[
-                "t:1:12: merge_how: unknown option 'appendd'; did you mean 'append'?",
-                "t:1:12: merge_how: unknown option 'no_replce'; did you mean 'no_replace'?",
+                "t:1:12: merge_how: unknown option; did you mean 'append'?",
+                "t:1:12: merge_how: unknown option; did you mean 'no_replace'?",
             ][..],
         ),
         (
             "merge_type: [{name: list, settings: [append, appendd]}]",
-            &["t:1:14: merge_type: unknown option 'appendd'; did you mean 'append'?"],
+            &["t:1:14: merge_type: unknown option; did you mean 'append'?"],
         ),
         ("merge_how: [{name: list, settings: [append]}, [dict, recurse_list]]", &[]),
         ("merge_how: list()+dict(no_replace, recurse_list)", &[]),
@@ -66,7 +66,7 @@ fn unknown_options_are_reported() {
     }
     let mut findings = Vec::new();
     Strategy::parse_header("list(xx)+dict()", "part", &mut findings).unwrap();
-    assert_eq!(findings[0].to_string(), "part: Merge-Type: unknown option 'xx'");
+    assert_eq!(findings[0].to_string(), "part: Merge-Type: unknown option");
 }
 
 #[test]

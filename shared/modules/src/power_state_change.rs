@@ -234,6 +234,7 @@ fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) 
             words.iter().fold("exec".into(), |line: String, word| line + " " + &shell::quote(word))
         }
     };
+    let only_if = if condition.is_empty() { "" } else { ", if its condition holds" };
     // A day is longer than any boot.
     let milliseconds = (wanted.timeout.0.min(86_400.0) * 1000.0).ceil() as u64;
     let numbers = [pid.to_string(), milliseconds.to_string()];
@@ -243,7 +244,7 @@ fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) 
         .env("POWER_STATE_MESSAGE", message)
         .env("POWER_STATE_CONDITION", condition)
         .env("POWER_STATE_LOG", log)
-        .redacted(format!("{program} when process {pid} has ended"))
+        .redacted(format!("{program} {option} {delay}, when this stage has ended{only_if}"))
 }
 
 #[cfg(test)]

@@ -39,8 +39,13 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
     };
     let (settings, inputs) = replay_merge(machine);
     let first = path.split(['.', '[']).next().unwrap_or_default();
-    let keys = explain(&settings.merged, &inputs, &[first]);
-    let text = match (schema::key_docs(path), modules::where_key_belongs(first)) {
+    let docs = schema::key_docs(path);
+    let mut keys = explain(&settings.merged, &inputs, &path.split('.').collect::<Vec<_>>());
+    // A documented path omits the indices of lists.
+    if keys.is_empty() && docs.is_ok() {
+        keys = explain(&settings.merged, &inputs, &[first]);
+    }
+    let text = match (docs, modules::where_key_belongs(first)) {
         (Ok(text), _) => text,
         (Err(_), _) if keys.iter().any(|key| key.exists) => format!("{path}: not a documented key\n"),
         (Err(_), Some(place)) => return fail(&format!("'{first}' is not a key of cloud-config; {place}")),

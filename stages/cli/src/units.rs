@@ -9,7 +9,7 @@ use crate::stage_table::STAGES;
 
 /// What is asked of each unit.
 const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,\
-                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants";
+                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires";
 
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

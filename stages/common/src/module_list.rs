@@ -70,8 +70,8 @@ pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, 
 /// Runs one module (`cloud-init single`), without regard to its activation keys and distributions.
 pub fn run_single(boot: &Boot, record: &mut Record, found: &FoundInstance, single: &Single) {
     let Some(row) = find_module(&single.name) else {
-        warning!(boot.sys, "Did not run {}, does it exist?", single.name);
         let hint = config::suggestion(&single.name, modules::MODULES.iter().map(|row| row.name));
+        warning!(boot.sys, "Did not run {}, does it exist?{}", single.name, hint.trim_start_matches(';'));
         return record.record_error(boot, format!("unknown module {}{hint}", single.name));
     };
     let mut frequency = single.frequency;

@@ -117,11 +117,7 @@ fn invalid_files_are_reported_and_skipped() {
         messages[2],
         "/etc/other/30.cfg:2:1: b: duplicate key (first on line 1); using the last value"
     );
-    assert!(
-        messages[3].starts_with("/etc/other/40.cfg:1:12: merge_how: unknown merger 'sideways'"),
-        "{}",
-        messages[3]
-    );
+    assert!(messages[3].starts_with("/etc/other/40.cfg:1:12: merge_how: unknown merger"), "{}", messages[3]);
 }
 
 #[test]

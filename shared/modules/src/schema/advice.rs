@@ -33,6 +33,17 @@ pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
             }
         }
     }
+    for (i, user) in items("users").iter().enumerate() {
+        let Some(rules) = user.get("sudo") else { continue };
+        for rule in rules.as_seq().unwrap_or(std::slice::from_ref(rules)) {
+            if let Some(problem) = rule.as_str().and_then(sudo_problem) {
+                found.invalid(&rule.at, format!("users[{i}].sudo"), problem);
+            }
+        }
+    }
+    if let Some(keys) = keys_of_nobody(config) {
+        found.invalid(&keys.at, "ssh_authorized_keys", OF_NOBODY);
+    }
     let mut files = Vec::new();
     for (i, item) in items("write_files").iter().enumerate() {
         let is_deferred = item.get("defer").is_some_and(|defer| !defer.is_falsy());
@@ -58,6 +69,35 @@ pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
         }
     }
     found.iter().cloned().collect()
+}
+
+/// The problem of [`keys_of_nobody`].
+pub const OF_NOBODY: &str =
+    "no user gets these keys, which are those of the default user: users does not list 'default'";
+
+/// Returns the keys of the default user if the list of users omits it, and root may not log in.
+pub fn keys_of_nobody(config: &Node) -> Option<&Node> {
+    let users = config.get("users").and_then(Node::as_seq).filter(|users| !users.is_empty())?;
+    let is_default = |user: &Node| user.as_str().is_some_and(|names| names.contains("default"));
+    let is_root_open = config.get("disable_root").is_some_and(Node::is_falsy);
+    let keys = config.get("ssh_authorized_keys").filter(|keys| !keys.is_falsy())?;
+    (!is_root_open && !users.iter().any(is_default)).then_some(keys)
+}
+
+/// Returns what is wrong with a rule of sudo: a file with such a line has no effect as a whole.
+fn sudo_problem(rule: &str) -> Option<&'static str> {
+    const TAGS: [&str; 6] = ["NOPASSWD", "PASSWD", "NOEXEC", "EXEC", "NOSETENV", "SETENV"];
+    let mut words = rule.split([' ', '\t', ')']).filter(|word| !word.is_empty()).peekable();
+    let mut lacks_colon = false;
+    while let Some(word) = words.next() {
+        lacks_colon |= TAGS.contains(&word) && words.peek().is_some_and(|next| !next.starts_with(':'));
+    }
+    match (rule.contains('='), lacks_colon) {
+        _ if rule.trim().is_empty() => None,
+        (false, _) => Some("expected a rule such as ALL=(ALL) NOPASSWD:ALL"),
+        (true, true) => Some("expected a ':' after the tag, as in NOPASSWD:ALL"),
+        (true, false) => None,
+    }
 }
 
 fn written_later(file: &File<'_>) -> String {
@@ -89,6 +129,33 @@ fn names(command: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_a_default_user_that_is_not_listed_are_named() {
+        for (text, is_good) in [
+            ("ssh_authorized_keys: [k]", true),
+            ("users: [default, {name: a}]\nssh_authorized_keys: [k]", true),
+            ("users: [{name: a}]\nssh_authorized_keys: [k]\ndisable_root: false", true),
+            ("users: [{name: a}]\nssh_authorized_keys: [k]", false),
+        ] {
+            let config = config::yaml::parse("f", text).unwrap().root;
+            assert_eq!(keys_of_nobody(&config).is_none(), is_good, "{text}");
+        }
+    }
+
+    #[test]
+    fn rules_that_sudo_rejects_are_named() {
+        for (rule, is_good) in [
+            ("ALL=(ALL) NOPASSWD:ALL", true),
+            ("ALL=(ALL:ALL) NOPASSWD : /bin/ls, SETENV: /bin/x", true),
+            ("  ", true),
+            ("ALL=(ALL) NOPASSWD ALL", false),
+            ("ALL=(ALL)NOPASSWD ALL", false),
+            ("NOPASSWD:ALL", false),
+        ] {
+            assert_eq!(sudo_problem(rule).is_none(), is_good, "{rule}");
+        }
+    }
 
     #[test]
     fn work_that_comes_too_early_is_named() {

@@ -35,6 +35,13 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
     reader.into_findings()
 }
 
+/// Checks the keys that only an image's configuration has.
+pub fn check_image(root: &Node) -> Findings {
+    let mut reader = Reader::new();
+    check_value(&mut reader, &[tables::boot::IMAGE], root);
+    reader.into_findings()
+}
+
 /// Checks a network configuration, with or without an enclosing `network:`.
 pub fn check_network(root: &Node) -> Findings {
     let mut reader = Reader::new();
@@ -126,6 +133,11 @@ fn check_value(reader: &mut Reader, types: &[Type], node: &Node) {
         }
     }
     match best {
+        // A string that is no word and of another form: all of them are named.
+        Some((1.., ..)) if node.as_str().is_some() && expand(types).iter().any(|kind| is_word(kind)) => {
+            let message = expected_message(&expand(types), node);
+            reader.add_finding(FindingKind::Invalid, node, message);
+        }
         // A map whose fixed word matches none of the types.
         Some((score, ..)) if score > 1 && report_wrong_word(reader, types, node) => {}
         Some((_, _, found)) => reader.add_findings(found),
@@ -139,9 +151,8 @@ fn check_value(reader: &mut Reader, types: &[Type], node: &Node) {
 /// For maps that a fixed word distinguishes: reports an unknown word (`type: bogus`) with all known ones. Returns `false`
 /// for other values.
 fn report_wrong_word(reader: &mut Reader, types: &[Type], node: &Node) -> bool {
-    let is_word = |t: &Type| matches!(t.base, BaseType::StrConst(_));
     let word_of = |kind: &Type| match kind.base {
-        BaseType::Map(keys) => keys.iter().find(|f| f.required && f.types.iter().all(is_word)),
+        BaseType::Map(keys) => keys.iter().find(|f| f.types.iter().all(is_word)),
         _ => None,
     };
     let fields: Vec<&Field> = expand(types).into_iter().filter_map(word_of).collect();
@@ -155,6 +166,10 @@ fn report_wrong_word(reader: &mut Reader, types: &[Type], node: &Node) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_word(kind: &Type) -> bool {
+    matches!(kind.base, BaseType::StrConst(_))
 }
 
 /// Returns the types with names resolved to their definitions.
@@ -196,9 +211,9 @@ fn mismatch_count(kind: &Type, node: &Node) -> usize {
     let fixed = |t: &Type| matches!(t.base, BaseType::StrConst(_) | BaseType::IntConst(_));
     let differs = |f: &&Field| {
         f.types.iter().all(fixed)
-            && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| matches_base(t, v)))
+            && node.get(f.name).map_or(f.required, |v| !f.types.iter().any(|t| matches_base(t, v)))
     };
-    keys.iter().filter(|f| f.required).filter(differs).count()
+    keys.iter().filter(differs).count()
 }
 
 fn check_content(reader: &mut Reader, kind: &Type, node: &Node) {
@@ -336,7 +351,10 @@ fn range_text(kind: &Type, end: &str) -> String {
 
 /// Returns "expected a string or a list, found a map", and the most similar word.
 pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
-    let names: Vec<String> = types.iter().filter(|t| t.deprecated.is_none()).map(|t| type_name(t)).collect();
+    // A number in quotes is not named beside one without.
+    let has_number = types.iter().any(|t| matches!(t.base, BaseType::Int | BaseType::Number));
+    let is_named = |t: &&&Type| t.deprecated.is_none() && !(has_number && t.format == Some(Format::Digits));
+    let names: Vec<String> = types.iter().filter(is_named).map(|t| type_name(t)).collect();
     let mut unique: Vec<&str> = Vec::new();
     for name in &names {
         if !unique.contains(&name.as_str()) {
@@ -350,8 +368,7 @@ pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
     };
     let words =
         types.iter().filter_map(|t| if let BaseType::StrConst(word) = t.base { Some(word) } else { None });
-    let is_word = types.iter().any(|t| matches!(t.base, BaseType::StrConst(_)));
-    match node.as_str().filter(|_| is_word) {
+    match node.as_str().filter(|_| types.iter().any(|kind| is_word(kind))) {
         Some(text) => match &*suggestion(text, words) {
             "" => format!("expected {list}, found another string"),
             near => format!("expected {list}{near}"),

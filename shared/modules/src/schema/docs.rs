@@ -33,26 +33,30 @@ const HEADER: &str = "#cloud-config\n";
 /// Fails with the path of the most similar key, if there is one.
 pub fn key_docs(path: &str) -> Result<String, Option<String>> {
     let names: Vec<&str> = path.split('.').map(|name| name.split('[').next().unwrap_or_default()).collect();
-    let (mut place, mut found, mut steps) = (String::new(), None, Vec::new());
+    let (mut place, mut found, mut steps) = (String::new(), Vec::new(), Vec::new());
     let mut keys: Vec<&'static Field> = tables::top_level().collect();
     for name in &names {
         let (named, other): (Vec<&Field>, Vec<&Field>) =
             keys.iter().copied().partition(|field| !is_any(field));
-        let field = named.iter().find(|field| field.name == *name).or(other.first());
-        let Some(field) = field.copied() else {
+        let mut fields: Vec<&Field> = named.iter().copied().filter(|field| field.name == *name).collect();
+        if fields.is_empty() {
+            fields.extend(other.first());
+        }
+        let Some(field) = fields.first() else {
             let near = did_you_mean(name, named.iter().map(|field| field.name));
             return Err(near.map(|near| config::join_key(&place, near)));
         };
         place = config::join_key(&place, name);
         steps.push(field.name);
         keys = Vec::new();
-        keys_below(field.types, &mut keys);
-        found = Some(field);
+        fields.iter().for_each(|field| keys_below(field.types, &mut keys));
+        found = fields;
     }
-    let (Some(field), Some(first)) = (found, steps.first()) else { return Err(None) };
+    let Some(first) = steps.first() else { return Err(None) };
     let key = steps.join(".");
     let mut text = format!("{key}\n{}\n", "-".repeat(key.len()));
-    field_text(field, 0, &mut text);
+    // Maps of several kinds may have a key of the same name.
+    found.iter().for_each(|field| field_text(field, 0, &mut text));
     if let Some(section) = sections().into_iter().find(|s| s.keys.iter().any(|key| key.name == *first)) {
         text += &match section.schedule {
             None => "\nThe boot itself reads it.\n".to_string(),
@@ -88,6 +92,8 @@ pub fn key_paths() -> Vec<String> {
     }
     let mut all = Vec::new();
     tables::top_level().for_each(|field| add("", field, &mut all));
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|path: &String| seen.insert(path.clone()));
     all
 }
 
@@ -102,7 +108,7 @@ fn keys_below(types: &'static [Type], keys: &mut Vec<&'static Field>) {
         match kind.base {
             BaseType::Map(fields) => {
                 for field in fields.iter().chain(kind.additional) {
-                    if !keys.iter().any(|known| known.name == field.name) {
+                    if !keys.iter().any(|known| known.name == field.name && known.doc == field.doc) {
                         keys.push(field);
                     }
                 }

@@ -12,8 +12,8 @@ mod section;
 mod tables;
 mod usable;
 
-pub use advice::advice;
-pub use check::{check_cloud_config, check_network};
+pub use advice::{OF_NOBODY, advice, keys_of_nobody};
+pub use check::{check_cloud_config, check_image, check_network};
 pub use docs::{key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;

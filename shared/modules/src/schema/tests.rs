@@ -89,9 +89,28 @@ fn unknown_keys_are_reported_with_a_suggestion() {
         ("groups: {'': x}", &["t:1:10: groups.: unknown key; expected a name that is not empty"]),
         ("groups: [a, {'': [x]}]", &["t:1:14: groups[1].: unknown key; expected a name that is not empty"]),
         ("- a", &["t:1:1: expected a map of keys, found a list"]),
+        // A word or a string of a form: all of them are expected.
+        (
+            "fs_setup: [{partition: auot}]\npower_state: {mode: halt, delay: soon}",
+            &[
+                "t:1:24: fs_setup[0].partition: expected 'auto', 'any', 'none' or an integer; did you mean 'auto'?",
+                "t:2:34: power_state.delay: expected an integer or 'now', found another string",
+            ],
+        ),
     ] {
         assert_eq!(check(text), wanted, "{text}");
     }
+}
+
+#[test]
+fn an_unknown_type_in_version_1_is_one_finding() {
+    let text = "version: 1\nconfig:\n- {type: physcal, name: eth0, subnets: [{type: dhcp}]}";
+    let root = config::yaml::parse("t", text).unwrap().root;
+    let found: Vec<String> = super::check_network(&root).iter().map(|f| f.to_string()).collect();
+    assert!(
+        matches!(&found[..], [one] if one.starts_with("t:3:10: config[0].type: expected 'physical'") && one.ends_with("did you mean 'physical'?")),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -225,12 +225,10 @@ pub static CLOUD_INIT: CommandSpec = command(
             flag("sensitive", None, "Show the contents of files that are not world-readable."),
         ],
     )
-    .positional(positional(
-        "file",
-        File,
-        "The same as --user-data FILE; - is standard input.",
-        Count::Optional,
-    )),
+    .positional(
+        positional("file", File, "The same as --user-data FILE; - is standard input.", Count::Optional)
+            .ignored_with(&["user-data"]),
+    ),
     command(
         "apply",
         "Run the stages on the image given with --root.",

@@ -68,7 +68,14 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
             }
             if let Some((problem, remedy)) = problem(unit, stage.unit, boot.is_running) {
                 boot.explained.push(stage.key);
-                let details = journal(machine, unit, stage.unit);
+                let (problem, remedy, details) = match failed_requirement(machine, unit) {
+                    Some(name) => (
+                        format!("{name}, which the unit requires, failed, so the stage did not run"),
+                        format!("systemctl status {name}; correct it, then reboot"),
+                        ask_journal(machine, &["-u", &name]),
+                    ),
+                    None => (problem, remedy, journal(machine, unit, stage.unit)),
+                };
                 page.findings.error(stage.unit, problem, remedy).details = details;
             }
         }
@@ -282,6 +289,16 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
             (problem, "look for a unit with After= and Before= that form a cycle: systemd-analyze verify default.target".into())
         }
     })
+}
+
+/// Returns the failed unit, not a stage, that a unit requires which systemd did not start.
+fn failed_requirement(machine: &Machine, unit: &Unit) -> Option<String> {
+    let names =
+        unit.get("Requires").split(' ').filter(|name| !name.is_empty() && !name.starts_with("cloud-"));
+    let names: Vec<&str> =
+        names.filter(|_| unit.get("ActiveState") == "inactive" && !unit.was_checked()).collect();
+    let units = if names.is_empty() { Vec::new() } else { units::show(machine, &names).unwrap_or_default() };
+    units.iter().find(|unit| unit.is_failed()).map(|unit| unit.get("Id").to_string())
 }
 
 /// Returns the last messages of this boot's journal that these options of journalctl select.

@@ -136,6 +136,17 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
     found.extend(
         lines.filter(|_| used.is_empty()).map(|line| format!("/etc/cloud/ds-identify.cfg has: {line}")),
     );
+    let mounts = sys.mounts().unwrap_or_default();
+    if let Some(mount) = mounts
+        .iter()
+        .find(|mount| top.starts_with(&mount.mount_point) && mount.mount_point.contains("/cloud"))
+        && used.is_empty()
+    {
+        found.push(format!(
+            "a file system is mounted at {}, which hides a seed of the image there",
+            mount.mount_point
+        ));
+    }
     for name in sys.list(&top).unwrap_or_default() {
         let directory = format!("{top}/{name}");
         let files = sys.list(&directory).unwrap_or_default();

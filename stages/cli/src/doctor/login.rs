@@ -42,7 +42,8 @@ impl User<'_> {
     }
 }
 
-/// sshd's settings for a user: `KEYWORD VALUE` lines in lower case, as `sshd -T` prints them.
+/// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` prints them, in lower case or, as newer releases do, as
+/// sshd_config(5) spells them.
 struct Sshd(String);
 
 impl Sshd {
@@ -132,7 +133,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
             // Users of libnss-extrausers and snap are not looked for.
             let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
-            if !is_elsewhere && !user.is_default {
+            // A name that no account can have is reported already.
+            let is_reported = name != user.name && page.findings.all.iter().any(|f| f.place == place);
+            if !is_elsewhere && !user.is_default && !is_reported {
                 let problem = format!("user {name} is configured and not in /etc/passwd");
                 page.findings.error(place, problem, USERS_GROUPS);
             }
@@ -200,6 +203,12 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
         && Machine::is_root()
     {
+        if let Some(keys) = modules::schema::keys_of_nobody(merged) {
+            let remedy =
+                "add default to users, or the keys to a user (ssh_authorized_keys), for a new instance";
+            let place = place_at(&keys.at, "ssh_authorized_keys");
+            page.findings.error(place, modules::schema::OF_NOBODY, remedy);
+        }
         let problem = "no user can log in: none has an authorized SSH key or a password";
         let remedy = "add ssh_authorized_keys to the user-data, or a key to the instance at the cloud, for a new instance";
         page.findings.warning("users", problem, remedy);
@@ -279,8 +288,11 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
     page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
     let never_tried = loaded.iter().all(|unit| !unit.was_checked());
     let finding = page.findings.error("sshd", problem, remedy);
-    if is_wanted && !runs && never_tried {
-        finding.details = boot::own_orders(machine);
+    if is_wanted && !runs {
+        finding.details = match never_tried {
+            true => boot::own_orders(machine),
+            false => boot::ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
+        };
     }
     page.findings.layer = Layer::Login;
     runs
@@ -396,6 +408,15 @@ impl Access {
             let root = sshd.values("permitrootlogin").next().unwrap_or_default();
             let refusal = if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
                 Some(("does not accept keys", "PubkeyAuthentication", "set PubkeyAuthentication yes"))
+            } else if gets_keys
+                && sshd.values("authorizedkeysfile").next() == Some("none")
+                && sshd.is_none("authorizedkeyscommand")
+            {
+                Some((
+                    "reads no file of keys",
+                    "AuthorizedKeysFile",
+                    "set AuthorizedKeysFile .ssh/authorized_keys",
+                ))
             } else if access.has_key && !kinds.iter().any(|kind| sshd.accepts_key_of(kind)) {
                 Some((
                     "does not accept keys of this type",

@@ -44,6 +44,12 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode
 /// Examines the machine.
 pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page {
     let mut page = Page::default();
+    if !machine.sys.is_live() && !machine.sys.is_dir("/etc") {
+        let remedy = "mount the root file system of the disk, and name its directory";
+        page.headline = "the disk of a machine that does not run".into();
+        page.findings.error(&global.root, "not the root of a system: it has no /etc", remedy);
+        return page;
+    }
     let (settings, inputs) = crate::explain::replay_merge(machine);
     let log = BootLog::read(machine, &mut page.findings.unread);
     let boot = boot::section(machine, &mut page);
@@ -59,7 +65,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     results::find(machine, &log, &boot, &mut page);
     if !boot.is_running {
         login::section(machine, &settings.merged, &mut page);
-        sudo::section(machine, &mut page);
+        sudo::section(machine, &settings.merged, &mut page);
         page.findings.layer = Layer::State;
         let state = crate::state_files::check(machine);
         for finding in state.all {
@@ -88,17 +94,19 @@ fn for_disk(remedy: &str, root: &str) -> String {
     for reboot in [" && reboot", "; then reboot", ", then reboot"] {
         text = text.replace(reboot, "");
     }
+    if text.contains("--root=DIR") {
+        return text.replace("--root=DIR", &format!("--root={root}"));
+    }
+    // They act on the machine that they run on.
+    if ["cloud-init single", "systemctl "].iter().any(|command| text.contains(command)) {
+        return format!("after it has booted: {text}");
+    }
     for command in ["clean", "doctor", "plan", "query", "schema", "state"] {
         text = text.replace(&format!("cloud-init {command}"), &format!("cloud-init --root {root} {command}"));
     }
-    let text = ["rm", "mv", "see"]
+    ["rm", "mv", "see"]
         .iter()
-        .fold(text, |text, word| text.replace(&format!("{word} /"), &format!("{word} {root}/")));
-    // They act on the machine that they run on.
-    match ["cloud-init single", "systemctl "].iter().any(|command| text.contains(command)) {
-        true => format!("after it has booted: {text}"),
-        false => text,
-    }
+        .fold(text, |text, word| text.replace(&format!("{word} /"), &format!("{word} {root}/")))
 }
 
 #[cfg(test)]
@@ -112,7 +120,12 @@ mod tests {
                 "to enable cloud-init: rm /mnt/etc/cloud/x",
             ),
             ("see /var/log/x", "see /mnt/var/log/x"),
+            ("systemctl --root=DIR enable a", "systemctl --root=/mnt enable a"),
             ("systemctl status ssh", "after it has booted: systemctl status ssh"),
+            (
+                "see /var/log/x; cloud-init single x",
+                "after it has booted: see /var/log/x; cloud-init single x",
+            ),
         ] {
             assert_eq!(super::for_disk(remedy, "/mnt"), expected);
         }

@@ -27,6 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// The remedy for a configuration of other NICs.
 pub const NICS_REMEDY: &str =
     "update the network configuration at its source for the NICs of this machine, then reboot";
+const RESOLV: &str = "/etc/resolv.conf";
 const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
 
 pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Page) {
@@ -63,7 +64,14 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
         true => "no default route".to_string(),
         false => format!("default route via {}", gateways.iter().cloned().collect::<Vec<_>>().join(", ")),
     });
-    let servers = sys.read_text("/etc/resolv.conf").unwrap_or_default();
+    if sys.is_live() && sys.is_link(RESOLV) && !sys.exists(RESOLV) && !gateways.is_empty() {
+        let target = sys.read_link(RESOLV).unwrap_or_default();
+        let problem = format!("a link to {target}, which does not exist: names cannot be resolved");
+        let remedy =
+            "enable the service that writes it (systemd-resolved, resolvconf), or replace the link by a file";
+        page.findings.warning(RESOLV, problem, remedy);
+    }
+    let servers = sys.read_text(RESOLV).unwrap_or_default();
     let servers: Vec<&str> = servers.lines().filter_map(|line| line.strip_prefix("nameserver ")).collect();
     lines.push(format!(
         "name servers: {}",
@@ -77,11 +85,7 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
         ));
         if let Err(e) = answer {
             let remedy = "compare it with the nameservers of the network configuration; ip route get ADDRESS";
-            page.findings.error(
-                "/etc/resolv.conf",
-                format!("the name server {server} does not answer: {e}"),
-                remedy,
-            );
+            page.findings.error(RESOLV, format!("the name server {server} does not answer: {e}"), remedy);
         }
     }
     page.section("network", "Network", lines.clone(), json!(lines));
@@ -139,6 +143,12 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
             (true, _) if wants_dhcp && !has_global => "the link has no address from DHCP".to_string(),
             _ => continue,
         };
+        if let Some(mac) = wanted.mac.as_ref().filter(|_| !links.iter().any(|link| by_mac(&link))) {
+            let problem =
+                format!("no link has the configured MAC address {mac}; {} has {}", link.name, link.mac);
+            page.findings.error(&link.name, problem, NICS_REMEDY);
+            continue;
+        }
         if let Some((name, problem)) = no_service(machine) {
             let remedy = format!("systemctl unmask {name}; systemctl enable --now {name}");
             page.findings.error("network", problem, remedy);

@@ -59,7 +59,10 @@ pub fn section(machine: &Machine, global: &GlobalOptions, may_search: bool, page
                 page.findings.error(place, error, "cloud-init plan shows the whole plan");
             }
         }
-        lines.extend(json::texts(report, "warnings").map(|warning| format!("{stage}: warning: {warning}")));
+        // Each stage repeats what it reads.
+        let is_new = |warning: &&str| !lines.iter().any(|line| line.ends_with(warning));
+        let new: Vec<&str> = json::texts(report, "warnings").filter(is_new).collect();
+        lines.extend(new.into_iter().map(|warning| format!("{stage}: warning: {warning}")));
     }
     let value = json!({ "effects": text.lines().collect::<Vec<_>>() });
     page.section("next_boot", TITLE, lines, value);

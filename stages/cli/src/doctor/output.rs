@@ -78,7 +78,6 @@ impl Output {
             } else if let Some((_, lines)) = stages.last_mut()
                 && !line.trim().is_empty()
                 && !OWN.iter().any(|own| line.starts_with(own))
-                && !line.contains(".rs[")
             {
                 lines.push(line.chars().take(MAX_WIDTH).collect());
             }
@@ -116,24 +115,44 @@ impl Output {
     }
 
     /// Returns the lines of a stage that tell why a command failed: those that name a reason, else the last ones. Those that
-    /// name a script are preferred.
-    pub fn reasons(&self, stage: &str, script: &str) -> Vec<String> {
+    /// name a script are preferred. What is before the messages of a failure, up to the message before, is the output of that
+    /// failure, or what is after them if nothing is before: the output comes through a pipe.
+    pub fn reasons(&self, stage: &str, script: &str, messages: &[String]) -> Vec<String> {
+        fn output<'a>(lines: &[&'a String]) -> Vec<&'a String> {
+            lines.iter().copied().filter(|line| !is_log(line)).collect()
+        }
+        let is_own =
+            |line: &&String| is_log(line) && messages.iter().any(|text| line.contains(text.as_str()));
         let of_stage = self.stages.iter().filter(|(name, _)| name == stage);
         let lines: Vec<&String> = of_stage.flat_map(|(_, lines)| lines).collect();
         let is_reason = |line: &&&String| {
             let line = line.to_lowercase();
             REASONS.iter().any(|reason| line.contains(reason))
         };
-        let of_script: Vec<&&String> =
-            lines.iter().filter(|line| !script.is_empty() && line.contains(script)).collect();
-        let reasons: Vec<&&String> = lines.iter().filter(is_reason).collect();
+        let of_script = |line: &&&String| !script.is_empty() && line.contains(script) && !is_log(line);
+        let of_script: Vec<&String> = lines.iter().filter(of_script).copied().collect();
+        let mut own: Vec<&String> = output(&lines);
+        if let Some(end) = lines.iter().position(is_own) {
+            let begin = lines[..end].iter().rposition(is_log).map_or(0, |log| log + 1);
+            own = output(&lines[begin..end]);
+            if own.is_empty() {
+                let next = lines[end..].iter().position(|line| is_log(line) && !is_own(line));
+                own = output(&lines[end..next.map_or(lines.len(), |next| end + next)]);
+            }
+        }
+        let reasons: Vec<&String> = own.iter().filter(is_reason).copied().collect();
         let chosen = match (of_script.is_empty(), reasons.is_empty()) {
             (false, _) => of_script,
             (true, false) => reasons,
-            (true, true) => lines.iter().collect(),
+            (true, true) => own,
         };
-        chosen[chosen.len().saturating_sub(MAX_LINES)..].iter().map(|line| (**line).clone()).collect()
+        chosen[chosen.len().saturating_sub(MAX_LINES)..].iter().map(|line| (*line).clone()).collect()
     }
+}
+
+/// Returns whether a line is one of the log, on the console.
+fn is_log(line: &&String) -> bool {
+    line.contains(".rs[")
 }
 
 #[cfg(test)]
@@ -148,9 +167,21 @@ mod tests {
             + &begin("modules:final")
             + "hello\n/x/scripts/part-001: 3: curl: not found\n2026 - run.rs[WARNING]: failed\nCloud-init v. 1 finished at\n";
         let output = super::Output::parse(&text);
-        assert_eq!(output.reasons("modules-final", "part-001"), ["/x/scripts/part-001: 3: curl: not found"]);
-        assert_eq!(output.reasons("modules-final", "other"), ["/x/scripts/part-001: 3: curl: not found"]);
-        assert!(output.reasons("modules-config", "").is_empty());
+        assert_eq!(
+            output.reasons("modules-final", "part-001", &[]),
+            ["/x/scripts/part-001: 3: curl: not found"]
+        );
+        assert_eq!(
+            output.reasons("modules-final", "other", &[]),
+            ["/x/scripts/part-001: 3: curl: not found"]
+        );
+        assert!(output.reasons("modules-config", "", &[]).is_empty());
+        let text = begin("modules:final")
+            + "a: failed\n2026 - a.rs[ERROR]: first\nb: failed\n2026 - b.rs[WARNING]: second\n2026 - b.rs[WARNING]: third\nc: failed\n";
+        let output = super::Output::parse(&text);
+        for (message, line) in [("first", "a: failed"), ("second", "b: failed"), ("third", "c: failed")] {
+            assert_eq!(output.reasons("modules-final", "", &[message.into()]), [line]);
+        }
 
         let text = begin("modules:final")
             + "/x/scripts/runcmd: 2: source: not found\n/x/scripts/b: line 7: y: command not found\n/x/scripts/runcmd: 4: z: not found\n\

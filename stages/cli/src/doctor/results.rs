@@ -21,7 +21,11 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 9] = [
+const REMEDIES: [(&str, &str); 10] = [
+    (
+        "a map cannot be a key",
+        "nothing of this part was applied: a template with {{ … }} needs '## template: jinja' as its first line, other braces quotes",
+    ),
     (
         "skipping cloud-config",
         "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
@@ -235,10 +239,11 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
     let is_command = !script.is_empty()
         || texts.iter().any(|text| text.starts_with("running ") || text.contains("install"));
-    let mut shown = if is_command && module.is_some() { output.reasons(&stage, script) } else { Vec::new() };
+    let mut shown =
+        if is_command && module.is_some() { output.reasons(&stage, script, &texts) } else { Vec::new() };
     // The index of packages may have been updated in the stage before.
     if shown.is_empty() && texts.iter().any(|text| text.contains("failed to install")) {
-        shown = output.reasons("modules-config", "");
+        shown = output.reasons("modules-config", "", &[]);
     }
     let place = module.as_ref().map_or(stage.clone(), |module| format!("{stage}: {module}"));
     let problem = texts.remove(0);
@@ -261,6 +266,13 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     if severity != Severity::Note && fold(severity, &format!("{place}: {problem}"), &evidence, page) {
         return;
     }
+    // A value of the configuration that the module reports.
+    if let Some((place, problem)) = split_position(&problem) {
+        page.findings.layer = Layer::Configuration;
+        let remedy = remedy_at(&place);
+        page.findings.add(severity, place, problem, remedy).details = [texts, shown].concat();
+        return;
+    }
     page.findings.layer = match problem.split(':').next() {
         // What the datasource gives, before what follows from its lack.
         Some("network configuration ignored" | "metadata ignored") => Layer::Datasource,
@@ -274,7 +286,7 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         }
         (None, None) => String::new(),
     };
-    if problem.starts_with("skipping cloud-config") {
+    if ["skipping cloud-config", "Could not render"].iter().any(|start| problem.starts_with(start)) {
         page.findings.layer = Layer::Configuration;
     }
     texts.retain(|text| !problem.contains(text.as_str()));
@@ -352,16 +364,21 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
         page.findings.note(place, problem);
         return;
     }
-    let remedy = match place.split([' ', ',']).next() {
+    let remedy = remedy_at(&place);
+    // As in the status, which is "degraded".
+    page.findings.warning(place, problem, remedy);
+}
+
+/// Returns the remedy for a value at a place.
+fn remedy_at(place: &str) -> String {
+    match place.split([' ', ',']).next() {
         Some(source @ ("user-data" | "vendor-data" | "vendor-data2")) => {
             format!(
                 "correct the {source} at the cloud, then boot a new instance, or: cloud-init clean && reboot"
             )
         }
         _ => "correct the file; check it with: cloud-init doctor".into(),
-    };
-    // As in the status, which is "degraded".
-    page.findings.warning(place, problem, remedy);
+    }
 }
 
 /// Returns `SOURCE, line LINE` of a position, or `or` if it has no line.

@@ -2,7 +2,7 @@
 //! user-data must not have.
 
 use config::provenance::MergeInput;
-use config::{Finding, FindingKind, Map, Node, Value};
+use config::{Finding, FindingKind, Findings, Map, Node, Value};
 use modules::schema;
 
 use super::validation::{Source, Validation};
@@ -49,6 +49,22 @@ pub fn findings_of_machine(machine: &Machine, inputs: &[MergeInput]) -> Vec<Find
     machine.settings.findings.iter().cloned().chain(found).filter(is_wrong).collect()
 }
 
+/// Returns the names of datasources that do not exist.
+fn datasource_names(root: &Node) -> Vec<Finding> {
+    let list = root.get("datasource_list").and_then(Node::as_seq).unwrap_or_default().iter();
+    let keys =
+        root.get("datasource").and_then(Node::as_map).into_iter().flat_map(Map::iter).map(|(key, _)| key);
+    let known = || clouds::CLOUDS.iter().map(|cloud| cloud.name);
+    let mut found = Findings::default();
+    for (key, node) in list.map(|name| ("datasource_list", name)).chain(keys.map(|name| ("datasource", name)))
+    {
+        if let Some(name) = node.as_str().filter(|name| !known().any(|cloud| cloud == *name)) {
+            found.unknown(&node.at, key, format!("unknown datasource{}", config::suggestion(name, known())));
+        }
+    }
+    found.iter().cloned().collect()
+}
+
 fn findings(root: &Node) -> Vec<Finding> {
     let is_of_image = |finding: &Finding| match finding.kind {
         // It holds YAML's anchors.
@@ -64,6 +80,8 @@ fn findings(root: &Node) -> Vec<Finding> {
     for finding in all.iter_mut().filter(|finding| finding.message == "unknown key") {
         finding.message += &config::suggestion(&finding.key, modules::IMAGE_ONLY_KEYS.iter().copied());
     }
+    all.extend(schema::check_image(root).iter().cloned());
+    all.extend(datasource_names(root));
     // `config: disabled` is not a network configuration.
     if let Some(network) =
         root.get("network").filter(|network| network.get("config").and_then(Node::as_str) != Some("disabled"))

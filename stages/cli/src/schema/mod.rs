@@ -6,6 +6,7 @@ mod base;
 mod formats;
 mod input;
 mod report;
+mod shell;
 mod user_data;
 mod validation;
 

@@ -11,7 +11,7 @@ use system::{System, redacted_url};
 use userdata::{Part, parts::expand, patch, read_config};
 
 use super::validation::{Source, Validation};
-use super::{NotValidated, format_error, not_evaluated, render_template};
+use super::{NotValidated, format_error, not_evaluated, render_template, shell};
 use crate::arguments::Schema;
 use crate::explain::replay_merge;
 use crate::machine::Machine;
@@ -20,6 +20,8 @@ const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #
                        #cloud-config-jsonp, #include, #include-once, #part-handler";
 /// The maximum nesting depth of templates that render to archives, as at boot.
 const MAX_LEVELS: usize = 4;
+/// The bytes that are searched for the texts of parts.
+const MAX_SEARCH: usize = 16 << 20;
 
 /// Validates data whose name in messages is `name`. Fails if there is nothing to validate, or a template cannot be rendered.
 pub fn check(machine: &Machine, args: &Schema, name: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
@@ -59,6 +61,9 @@ struct Checker<'a> {
     instance_data: Option<&'a str>,
     name: &'a str,
     bytes: &'a [u8],
+    /// Where the text of the last part begins, and the bytes that were searched for texts.
+    searched: usize,
+    cost: usize,
     result: Validation,
     configs: Vec<(MergeInput, Strategy)>,
     /// The configuration of the parts so far.
@@ -79,6 +84,8 @@ impl<'a> Checker<'a> {
             instance_data,
             name,
             bytes,
+            searched: 0,
+            cost: 0,
             result: Validation::default(),
             configs: Vec::new(),
             merged: Node::from(Map::new()),
@@ -188,9 +195,16 @@ impl<'a> Checker<'a> {
         if self.result.sources.iter().any(|source| source.name == name) {
             return;
         }
-        let at = self.bytes.windows(text.len().max(1)).position(|window| window == text.as_bytes());
+        // Parts are in order. Data may have thousands of parts whose text, encoded or indented, is nowhere in it.
+        let rest = &self.bytes[self.searched.min(self.bytes.len())..];
+        let at = (self.cost < MAX_SEARCH)
+            .then(|| rest.windows(text.len().max(1)).position(|window| window == text.as_bytes()))
+            .flatten()
+            .map(|at| self.searched + at);
+        self.cost += at.map_or(rest.len(), |at| at - self.searched);
         let lines = |at: usize| self.bytes[..at].iter().filter(|b| **b == b'\n').count();
         let (name, offset) = (name.to_string(), at.map(lines));
+        self.searched = at.unwrap_or(self.searched);
         self.result.sources.push(Source { name, text: text.to_string(), offset });
     }
 
@@ -254,7 +268,8 @@ impl<'a> Checker<'a> {
                 if is_boothook || kind.starts_with("text/x-shellscript") {
                     let program = userdata::strip_header(&part.payload);
                     match program.strip_prefix(b"#!") {
-                        None if !program.starts_with(b"\x7fELF") => {
+                        None if program.starts_with(b"\x7fELF") => {}
+                        None => {
                             self.add_source(name, &text);
                             let problem = "expected '#!' and an interpreter as the first line of a script";
                             self.result.add(format_error(name, 1, 1, problem.to_string()));
@@ -264,7 +279,11 @@ impl<'a> Checker<'a> {
                                 "expected the path of an interpreter, which begins with /, after '#!'";
                             self.warn_of(name, &text, 1, problem.to_string());
                         }
-                        _ => {}
+                        Some(_) => {
+                            if let Some((line, problem)) = shell::problem(program) {
+                                self.warn_of(name, &text, line, problem);
+                            }
+                        }
                     }
                 }
                 if kind == "text/part-handler"
@@ -366,6 +385,8 @@ impl<'a> Checker<'a> {
         // What the check of a part rejects already.
         usable.retain(|finding| !known.contains(&place(finding)));
         self.result.warnings.extend(usable);
+        let commands = self.merged.get("runcmd").and_then(|list| shell::problem_of_list("runcmd", list));
+        self.result.warnings.extend(commands);
         for finding in schema::advice(&self.merged, &self.boothooks) {
             let is_of = |(name, _): &&(String, String)| finding.at.source.as_deref() == Some(name.as_str());
             if let Some((name, text)) = self.boothooks.iter().find(is_of).cloned() {

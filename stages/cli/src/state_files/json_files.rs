@@ -1,4 +1,4 @@
-//! status.json and result.json: the files, and their links in /run.
+//! The instance data; status.json and result.json: the files, and their links in /run.
 
 use std::io::ErrorKind;
 
@@ -10,6 +10,15 @@ use crate::machine::Machine;
 
 pub fn check(machine: &Machine, checked: &mut Findings) {
     let (sys, layout) = (&machine.sys, &machine.layout);
+    for path in [layout.instance_data(), layout.sensitive_instance_data()] {
+        match state::read_json(sys, &path) {
+            Err(e) if e.kind() == Some(ErrorKind::InvalidData) => {
+                let remedy = "reboot: each boot writes it again";
+                checked.error(&path, "damaged: not JSON, so query and templates cannot use it", remedy);
+            }
+            _ => {}
+        }
+    }
     for name in [STATUS, RESULT] {
         let (file, link) = (layout.data(name), layout.run(name));
         let mut paths = vec![file.clone()];

@@ -3,11 +3,36 @@
 use config::merge::OPTIONS;
 use config::schema::DefaultValue::{Bool, Int, Str};
 use config::schema::{
-    ANY, ANY_MAP, BOOL, Definition, Deprecation, Format, INT, LIST, NUMBER, STR, Type, key, list, map,
+    ANY, ANY_MAP, BOOL, Definition, Deprecation, Format, INT, LIST, NULL, NUMBER, STR, Type, key, list, map,
     map_of, reference, word,
 };
 
 use crate::schema::Section;
+
+/// The keys of an image's configuration that a cloud-config must not have.
+pub const IMAGE: Type = map(&[
+    key("allow_userdata", &[BOOL]),
+    key("datasource", &[map_of(&key("<name>", &[DATASOURCE, NULL]))]),
+    key("datasource_list", &[list(&[STR])]),
+    key("def_log_file", &[STR]),
+    key("disable_fallback_netcfg", &[BOOL]),
+    key("disable_network_activation", &[BOOL]),
+    key("disable_vmware_customization", &[BOOL]),
+    key("log_cfgs", &[list(&[STR, list(&[STR])])]),
+    key("manual_cache_clean", &[BOOL]),
+    key("syslog_fix_perms", &[STR, list(&[STR]), NULL]),
+    key("unverified_modules", &[list(&[STR])]),
+])
+.open();
+
+/// What several datasources have.
+const DATASOURCE: Type = map(&[
+    key("max_wait", &[NUMBER, STR.format(Format::Digits)]),
+    key("metadata_urls", &[list(&[STR])]),
+    key("retries", &[NUMBER, STR.format(Format::Digits)]),
+    key("timeout", &[NUMBER, STR.format(Format::Digits)]),
+])
+.open();
 
 pub static SECTIONS: &[Section] = &[Section::new(
     "base",

@@ -1,7 +1,7 @@
 //! Tables of keys that no code in this crate reads: those of the boot itself and of network configurations; and the list of
 //! all sections of a cloud-config, these and the modules'.
 
-mod boot;
+pub mod boot;
 pub mod network_v1;
 pub mod network_v2;
 
