@@ -35,13 +35,6 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
     reader.into_findings()
 }
 
-/// Checks the keys that only an image's configuration has.
-pub fn check_image(root: &Node) -> Findings {
-    let mut reader = Reader::new();
-    check_value(&mut reader, &[tables::boot::IMAGE], root);
-    reader.into_findings()
-}
-
 /// Checks a network configuration, with or without an enclosing `network:`.
 pub fn check_network(root: &Node) -> Findings {
     let mut reader = Reader::new();
@@ -110,7 +103,7 @@ fn check_field(reader: &mut Reader, field: &Field, name: &str, key: &Node, value
 }
 
 /// Accepts the value if it matches one of the types; otherwise reports the findings of the most similar type.
-fn check_value(reader: &mut Reader, types: &[Type], node: &Node) {
+pub(super) fn check_value(reader: &mut Reader, types: &[Type], node: &Node) {
     let mut best: Option<(usize, usize, Findings)> = None;
     let mut wanted = Vec::new();
     for kind in expand(types) {

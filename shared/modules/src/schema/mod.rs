@@ -13,13 +13,20 @@ mod tables;
 mod usable;
 
 pub use advice::{OF_NOBODY, advice, keys_of_nobody};
-pub use check::{check_cloud_config, check_image, check_network};
+pub use check::{check_cloud_config, check_network};
 pub use docs::{key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;
 pub use tables::module_names;
 pub(crate) use usable::NOWHERE;
 pub use usable::{Target, check_usable, check_values};
+
+/// Checks the keys that only an image's configuration has.
+pub fn check_image(root: &config::Node) -> config::Findings {
+    let mut reader = config::Reader::new();
+    check::check_value(&mut reader, &[tables::boot::IMAGE], root);
+    reader.into_findings()
+}
 
 #[cfg(test)]
 pub(crate) mod case_coverage;

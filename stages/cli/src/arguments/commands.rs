@@ -281,7 +281,7 @@ pub static CLOUD_INIT: CommandSpec = command(
         ),
         command(
             "repair",
-            "Apply safe repairs.",
+            "Apply safe repairs, on a machine whose boot has ended.",
             &[flag("plan", None, "Show the repairs without applying them.")],
         ),
     ]),
