@@ -196,12 +196,15 @@ fn only_a_first_boot_flushes_and_only_late() {
     for stage in tests::STAGES {
         assert_eq!(calls(&machine, stage), [""; 0], "{stage}");
     }
-    // `cloud-init init` by hand: no later stage confirms its work.
+    // No later stage confirms the work of `systemctl restart cloud-init-network` and of `cloud-init init` by hand.
     let semaphore = "/var/lib/cloud/instance/sem/config_users_groups";
-    std::fs::remove_file(machine.path(semaphore)).unwrap();
-    let boot = machine.resume(&boot, &["network"]);
-    assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
-    assert_eq!(machine.file(semaphore).unwrap_or_default().lines().count(), 1, "not confirmed");
+    for (stages, words) in [(&["network"][..], ""), (&["local", "network"], "env -u INVOCATION_ID")] {
+        std::fs::remove_file(machine.path(semaphore)).unwrap();
+        machine = stages.iter().fold(machine, |machine, stage| machine.wrap(stage, words));
+        let boot = machine.resume(&boot, stages);
+        assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
+        assert_eq!(machine.file(semaphore).unwrap_or_default().lines().count(), 1, "not confirmed");
+    }
 }
 
 /// Runs a shell script in a root, and returns its output, with its status as the last line.

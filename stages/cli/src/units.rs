@@ -63,7 +63,8 @@ impl Unit {
 pub fn show(machine: &Machine, names: &[&str]) -> system::Result<Vec<Unit>> {
     // Wait: status, doctor | systemctl, for the state of units | -
     let command = Command::new(["systemctl", "show", PROPERTIES]).timeout(Duration::from_secs(5));
-    let command = names.iter().fold(command, |command, name| command.arg(*name));
+    // A unit's name may begin with a hyphen: "-.mount".
+    let command = names.iter().fold(command.arg("--"), |command, name| command.arg(*name));
     Ok(parse(&machine.sys.run(&command.read_only())?.text()))
 }
 

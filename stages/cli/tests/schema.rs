@@ -167,14 +167,17 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
 
     // What the shell does not accept as a whole, at its line.
     for (text, wanted) in [
-        ("#!/bin/sh\nif true; then\necho\n", ":4:1: warning: /bin/sh does not accept the script: "),
+        (
+            "#!/bin/sh\nif true; then\necho\n",
+            ":4:1: warning: /bin/sh of this machine does not accept the script: ",
+        ),
         (
             "#cloud-config\nruncmd:\n- [ls]\n- if true; then\n- ls\n",
-            ":5:3: warning: runcmd[2]: /bin/sh does not accept",
+            ":5:3: warning: runcmd[2]: /bin/sh of this machine does not accept",
         ),
         (
             "#cloud-config\nruncmd:\n- |\n  ls\n  ls )\n- ls\n",
-            ":3:3: warning: runcmd[0]: /bin/sh does not accept",
+            ":3:3: warning: runcmd[0]: /bin/sh of this machine does not accept",
         ),
         ("#cloud-config\nruncmd:\n- if true; then\n- ls\n- fi\n", ""),
     ] {

@@ -119,15 +119,17 @@ fn action(boot: &Boot) -> &'static str {
     }
 }
 
-/// Returns whether the next stage confirms the work of this one: logins wait for the first two stages.
+/// Returns whether the next stage, which systemd starts after this one, confirms its work: logins wait for the first two stages.
 fn has_successor(boot: &Boot, record: &Record) -> bool {
     let unit = match boot.stage {
         StageName::Local => "cloud-init-network.service",
         StageName::Network => "cloud-config.service",
         StageName::Config | StageName::Final => return false,
     };
+    // systemd(1) sets it for units: a stage that is run by hand, also one after another, has no successor.
+    let is_unit = std::env::var_os("INVOCATION_ID").is_some();
     let is_over = record.status.get(StageName::Final.status_key()).finished.is_some();
-    !is_over && is_unit_enabled(boot, unit)
+    is_unit && !is_over && is_unit_enabled(boot, unit)
 }
 
 /// Lets the disk store the work of the first two stages beside that of the config stage.

@@ -169,9 +169,22 @@ impl FromNode for SudoRules {
                 reader.type_error(node, SUDO_RULES)
             }
             Value::Str(text) if text.is_empty() => Some(SudoRules::default()),
-            _ => Vec::<Option<SingleLine>>::read(node, reader)
-                .map(|lines| SudoRules(lines.into_iter().flatten().map(|l| l.0).collect())),
+            _ => Vec::<Option<SudoRule>>::read(node, reader)
+                .map(|rules| SudoRules(rules.into_iter().flatten().map(|rule| rule.0).collect())),
         }
+    }
+}
+
+/// A line of sudoers(5) after the user's name.
+struct SudoRule(String);
+
+impl FromNode for SudoRule {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<SudoRule> {
+        let continued = node.as_str().filter(|text| text.contains("\\\n"));
+        let joined =
+            continued.map(|text| Node { value: Value::Str(text.replace("\\\n", " ")), ..node.clone() });
+        SingleLine::read(joined.as_ref().unwrap_or(node), reader).map(|line| SudoRule(line.0))
     }
 }
 

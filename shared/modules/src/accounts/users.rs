@@ -72,8 +72,20 @@ impl Accounts {
     }
 }
 
-/// Returns the normal form of a configuration. The keys of users whose names are invalid or refused are those of the default
-/// user if it is not listed and they have SSH keys or are all, so that the owner can log in.
+const KEYS: &str = "ssh_authorized_keys";
+
+/// Returns whether an entry of the list of users gives its user a way to log in.
+fn can_log_in((name, map): &(String, Map)) -> bool {
+    let ways = [KEYS, "ssh_import_id", "passwd", "hashed_passwd", "plain_text_passwd", "snapuser"];
+    name == "default" || ways.iter().any(|key| map.get(key).is_some_and(|value| !value.is_falsy()))
+}
+
+fn items(node: &Node) -> &[Node] {
+    node.as_seq().unwrap_or(std::slice::from_ref(node))
+}
+
+/// Returns the normal form of a configuration. If no other user can log in, the keys of users whose names are invalid or refused are
+/// those of the default user, and if it is a single one, so are its other settings.
 pub fn normalize(
     config: &Node,
     distro_default: Option<&Node>,
@@ -102,11 +114,15 @@ pub fn normalize(
     }
     let (mut entries, refused): (Vec<_>, Vec<_>) =
         entries.unwrap_or_default().0.into_iter().partition(|(name, map)| is_usable("users", name, map));
-    let has_keys = refused.iter().any(|(_, map)| map.get("ssh_authorized_keys").is_some());
-    if has_keys && entries.iter().all(|(name, _)| name != "default")
-        || entries.is_empty() && !refused.is_empty()
-    {
-        entries.push(("default".into(), merge_missing(refused.iter().map(|(_, map)| map))));
+    let keys: Vec<Node> =
+        refused.iter().filter_map(|(_, map)| map.get(KEYS)).flat_map(items).cloned().collect();
+    if !refused.is_empty() && (entries.is_empty() || !keys.is_empty() && !entries.iter().any(can_log_in)) {
+        let map = match &refused[..] {
+            [(_, map)] if entries.is_empty() => map.clone(),
+            // The other settings of several users do not belong together.
+            _ => Map::from_iter([(Node::from(KEYS), Node::from(keys))]),
+        };
+        entries.push(("default".into(), map));
     }
     let distro_default = distro_default.and_then(Node::as_map).map(|map| {
         let valid = valid_keys(map);
@@ -324,7 +340,8 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
                 (None, None) => put("default", item, map, reader),
                 (None, Some(node)) => {
                     // A name that is invalid was reported above, except for null.
-                    let name = UserName::read(&node, &mut Reader::new()).unwrap_or_default().0;
+                    let name = UserName::read(&node, &mut Reader::new()).map(|name| name.0);
+                    let name = name.or_else(|| node.scalar_text()).unwrap_or_default();
                     if node.is_null() {
                         reader.nested("name", |r| r.report_type_error(&node, USER_NAME));
                     }

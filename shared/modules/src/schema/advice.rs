@@ -36,7 +36,8 @@ pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
     for (i, user) in items("users").iter().enumerate() {
         let Some(rules) = user.get("sudo") else { continue };
         for rule in rules.as_seq().unwrap_or(std::slice::from_ref(rules)) {
-            if let Some(problem) = rule.as_str().and_then(sudo_problem) {
+            let name = user.get("name").and_then(Node::as_str).unwrap_or_default();
+            if let Some(problem) = rule.as_str().and_then(|rule| sudo_problem(name, rule)) {
                 found.invalid(&rule.at, format!("users[{i}].sudo"), problem);
             }
         }
@@ -78,25 +79,38 @@ pub const OF_NOBODY: &str =
 /// Returns the keys of the default user if the list of users omits it, and root may not log in.
 pub fn keys_of_nobody(config: &Node) -> Option<&Node> {
     let users = config.get("users").and_then(Node::as_seq).filter(|users| !users.is_empty())?;
-    let is_default = |user: &Node| user.as_str().is_some_and(|names| names.contains("default"));
+    // A list in the list has names, too; `user` is the default user, listed or not.
+    fn is_default(user: &Node) -> bool {
+        let name = user.as_str().or_else(|| user.get("name").and_then(Node::as_str)).unwrap_or_default();
+        name.split(',').any(|name| name.trim() == "default")
+            || user.as_seq().is_some_and(|all| all.iter().any(is_default))
+    }
+    if config.get("user").is_some_and(|user| !user.is_falsy()) {
+        return None;
+    }
     let is_root_open = config.get("disable_root").is_some_and(Node::is_falsy);
     let keys = config.get("ssh_authorized_keys").filter(|keys| !keys.is_falsy())?;
     (!is_root_open && !users.iter().any(is_default)).then_some(keys)
 }
 
-/// Returns what is wrong with a rule of sudo: a file with such a line has no effect as a whole.
-fn sudo_problem(rule: &str) -> Option<&'static str> {
+/// Returns what is wrong with a user's rule of sudo: a file with such a line has no effect as a whole.
+fn sudo_problem(user: &str, rule: &str) -> Option<&'static str> {
     const TAGS: [&str; 6] = ["NOPASSWD", "PASSWD", "NOEXEC", "EXEC", "NOSETENV", "SETENV"];
-    let mut words = rule.split([' ', '\t', ')']).filter(|word| !word.is_empty()).peekable();
-    let mut lacks_colon = false;
-    while let Some(word) = words.next() {
-        lacks_colon |= TAGS.contains(&word) && words.peek().is_some_and(|next| !next.starts_with(':'));
-    }
-    match (rule.contains('='), lacks_colon) {
+    let lacks_colon = |command: &str| {
+        let command = command.rsplit(['=', ')']).next().unwrap_or_default().trim_start();
+        let (word, rest) = command.split_at(command.find([' ', '\t', ':', '\n']).unwrap_or(command.len()));
+        TAGS.contains(&word) && !rest.trim_start().starts_with(':')
+    };
+    let has = |c: char| rule.matches(c).count();
+    match rule.contains('=') {
         _ if rule.trim().is_empty() => None,
-        (false, _) => Some("expected a rule such as ALL=(ALL) NOPASSWD:ALL"),
-        (true, true) => Some("expected a ':' after the tag, as in NOPASSWD:ALL"),
-        (true, false) => None,
+        false => Some("expected a rule such as ALL=(ALL) NOPASSWD:ALL"),
+        true if rule.split_whitespace().next() == Some(user) => {
+            Some("expected a rule without the user's name, which is added")
+        }
+        true if has('(') > has(')') => Some("expected a ')' after the users that the rule allows"),
+        true if rule.split(',').any(lacks_colon) => Some("expected a ':' after the tag, as in NOPASSWD:ALL"),
+        true => None,
     }
 }
 
@@ -136,6 +150,11 @@ mod tests {
             ("ssh_authorized_keys: [k]", true),
             ("users: [default, {name: a}]\nssh_authorized_keys: [k]", true),
             ("users: [{name: a}]\nssh_authorized_keys: [k]\ndisable_root: false", true),
+            ("users: [{name: a}]\nuser: boss\nssh_authorized_keys: [k]", true),
+            ("users: [{name: default}]\nssh_authorized_keys: [k]", true),
+            ("users: [[a, default]]\nssh_authorized_keys: [k]", true),
+            ("users: ['a, default']\nssh_authorized_keys: [k]", true),
+            ("users: [default2]\nssh_authorized_keys: [k]", false),
             ("users: [{name: a}]\nssh_authorized_keys: [k]", false),
         ] {
             let config = config::yaml::parse("f", text).unwrap().root;
@@ -152,8 +171,14 @@ mod tests {
             ("ALL=(ALL) NOPASSWD ALL", false),
             ("ALL=(ALL)NOPASSWD ALL", false),
             ("NOPASSWD:ALL", false),
+            ("ALL=(ALL) NOPASSWD: /usr/bin/sqlplus EXEC sp, /usr/bin/env NOPASSWD ALL", true),
+            ("ALL=NOPASSWD:ALL", true),
+            ("ALL=(root) SETENV: NOPASSWD: /bin/a \\(b\\)", true),
+            ("ALL=(ALL) NOPASSWD", false),
+            ("ALL=(ALL NOPASSWD:ALL", false),
+            ("amy ALL=(ALL) NOPASSWD:ALL", false),
         ] {
-            assert_eq!(sudo_problem(rule).is_none(), is_good, "{rule}");
+            assert_eq!(sudo_problem("amy", rule).is_none(), is_good, "{rule}");
         }
     }
 

@@ -42,9 +42,10 @@ pub struct Target<'a> {
 pub(crate) const NOWHERE: &str = "of this name on this machine or in the configuration";
 
 impl<'n> Target<'n> {
-    /// Returns whether the machine has accounts: without a passwd file it is not known which.
+    /// Returns whether it is known which accounts the machine has: it has a passwd file, and the configuration of an image, as the
+    /// laptop of a user-data's author has not.
     pub(crate) fn has_accounts(self) -> bool {
-        self.sys.exists("/etc/passwd")
+        self.sys.exists("/etc/passwd") && self.sys.is_dir("/etc/cloud")
     }
 
     /// Returns a function that returns whether no user of a name exists, or will.
@@ -98,6 +99,7 @@ mod tests {
             ("/etc/passwd", "root:x:0:0::/root:/bin/sh\nwww:x:33:33::/:/bin/sh\n"),
             ("/etc/group", "root:x:0:\nwww:x:33:\n"),
             ("/usr/share/zoneinfo/Europe/Oslo", "TZif"),
+            ("/etc/cloud/cloud.cfg", ""),
         ] {
             sys.write(path, text, WriteOptions::default()).unwrap();
         }

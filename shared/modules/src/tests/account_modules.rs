@@ -128,6 +128,22 @@ fn the_default_user_replaces_a_refused_name() {
         let logged = sandbox.logged_warnings();
         assert!(logged[0].starts_with(place), "{config}: {logged:?}");
     }
+    // Another user can log in: nobody gets the image's user with its sudo. Of several refused users only the keys are taken.
+    for (users, is_created) in [
+        ("{name: pia, ssh_authorized_keys: [KEY]}, {name: 'a b', ssh_authorized_keys: [KEY]}", false),
+        ("{name: pia}, {name: 'a b', ssh_authorized_keys: []}", false),
+        ("{name: 'a b', shell: /bin/no}, {name: 'c d', ssh_authorized_keys: [KEY, other]}", true),
+    ] {
+        let mut sandbox = machine(&format!("users: [{}]", users.replace("KEY", KEY)));
+        sandbox.stub("useradd", "echo \"$*\" >>/added");
+        let _ = sandbox.run(&users_groups::MODULE);
+        let added = sandbox.file("/added").0;
+        assert_eq!(
+            (added.contains("debian"), added.contains("/bin/no")),
+            (is_created, false),
+            "{users}: {added}"
+        );
+    }
     // Neither the image's user nor another one can be created.
     let mut sandbox = machine("users: [default]");
     sandbox.stub("useradd", "exit 1");
@@ -142,6 +158,20 @@ fn the_default_user_replaces_a_refused_name() {
     sandbox.run(&users_groups::MODULE).unwrap();
     sandbox.run(&ssh::MODULE).unwrap();
     assert_eq!(sandbox.file("/root/.ssh/authorized_keys").0, format!("{KEY}\n"));
+}
+
+#[test]
+fn a_rule_of_sudo_may_be_continued() {
+    for (rule, written) in [
+        (r#""ALL=(ALL) ALL, \\\n  !/bin/su""#, "pia ALL=(ALL) ALL,    !/bin/su\n"),
+        (r#""ALL=(ALL) ALL\nroot ALL=(ALL) ALL""#, ""),
+    ] {
+        let sandbox = machine(&format!("users: [{{name: pia, sudo: {rule}}}]"));
+        sandbox.stub("useradd", "exit 0");
+        let _ = sandbox.run(&users_groups::MODULE);
+        let rules = sandbox.sys.read_text("/etc/sudoers.d/90-cloud-init-users").unwrap_or_default();
+        assert!(rules.ends_with(written) && rules.contains("pia") != written.is_empty(), "{rule}: {rules}");
+    }
 }
 
 /// Alpine's passwd is busybox': it has no --expire, and fails for a password that is unlocked already.

@@ -438,7 +438,8 @@ impl Access {
             access.can_use_password =
                 sshd.is_yes("passwordauthentication") || sshd.is_yes("kbdinteractiveauthentication");
         }
-        if gets_keys && !has_file {
+        // Without its settings, on a machine that runs, it is not known which files sshd reads.
+        if gets_keys && !has_file && (sshd.is_some() || !sys.is_live() || !sys.exists(home)) {
             let file = files.first().map_or("", String::as_str);
             let problem = match sys.exists(home) {
                 true => format!(
@@ -454,7 +455,8 @@ impl Access {
         }
         match sys.read_text("/etc/shadow") {
             Ok(shadow) => {
-                let needs_unlocked = sshd.as_ref().is_some_and(|sshd| sshd.0.contains("usepam no\n"));
+                let needs_unlocked =
+                    sshd.as_ref().is_some_and(|sshd| sshd.values("usepam").next() == Some("no"));
                 let is_only_way = gets_password && !gets_keys;
                 access.password(&shadow, user, is_only_way, needs_unlocked, sys.clock().wall());
             }

@@ -1,7 +1,7 @@
 //! Units that systemd dropped from the boot because of an ordering cycle, and masks under the former name of the network stage. The
 //! other units of the stages are those of `boot`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use system::{Command, System};
@@ -31,18 +31,26 @@ pub fn section(machine: &Machine, page: &mut Page) {
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }
-    let mut units = never_started(machine);
+    let mut units: BTreeMap<String, &str> = BTreeMap::new();
+    for unit in never_started(machine) {
+        units.insert(
+            unit,
+            "not started in this boot, although multi-user.target wants it: dropped by systemd because of an ordering cycle, \
+             or enabled since",
+        );
+    }
     // At boot systemd writes to the kernel's log, before there is a journal, and in a container to the console.
     let command =
         ["journalctl", "--boot", "--quiet", "--no-pager", "--output=cat", "_PID=1", "+", "SYSLOG_PID=1"];
     let command = Command::new(command).timeout(TIMEOUT).read_only();
     if let Some(journal) = page.findings.read(machine.sys.run(&command)) {
-        units.extend(dropped(&journal.text()).into_iter().map(str::to_string));
+        let problem = "dropped from this boot by systemd, because of an ordering cycle";
+        units.extend(dropped(&journal.text()).into_iter().map(|unit| (unit.to_string(), problem)));
     }
-    for unit in BTreeSet::from_iter(units) {
+    for (unit, problem) in units {
         page.findings.error(
             &unit,
-            "dropped from this boot by systemd, because of an ordering cycle",
+            problem,
             "a unit that is ordered after cloud-final.service or cloud-init.target belongs in WantedBy=cloud-init.target, not in \
              WantedBy=multi-user.target, which may come before them; journalctl -b _PID=1 shows the cycle",
         );
@@ -78,7 +86,8 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
 /// Returns the units of multi-user.target that come after the stages and that systemd has not tried to start in this boot.
 fn never_started(machine: &Machine) -> Vec<String> {
     let target = units::show(machine, &["multi-user.target"]).unwrap_or_default();
-    let wanted: Vec<&str> = target.iter().flat_map(|target| target.get("Wants").split(' ')).collect();
+    let reached = target.iter().filter(|target| target.get("ActiveState") == "active");
+    let wanted: Vec<&str> = reached.flat_map(|target| target.get("Wants").split(' ')).collect();
     let found = units::show(machine, &wanted).unwrap_or_default();
     found.iter().filter(|unit| is_never_started(unit)).map(|unit| unit.get("Id").to_string()).collect()
 }

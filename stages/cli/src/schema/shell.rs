@@ -1,16 +1,17 @@
 //! The syntax of shell scripts: the shell reads them without running a command.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use config::{Finding, Findings, Node};
 use system::{Command, System};
 
-// Wait: schema | a shell, which reads one script | -
-const TIMEOUT: Duration = Duration::from_secs(5);
+// Wait: schema | shells, which read all scripts | -
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 const SHELLS: [&str; 3] = ["/bin/sh", "/bin/bash", "/bin/dash"];
 
-/// Returns the line of a script and what its shell does not accept, if the machine has that shell.
-pub fn problem(script: &[u8]) -> Option<(u32, String)> {
+/// Returns the line of a script and what its shell does not accept, if the machine has that shell. What follows `exit`, or `exec` of
+/// another program, need not be of its language.
+pub fn problem(script: &[u8], left: &mut Duration) -> Option<(u32, String)> {
     let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
     let mut words = line.split_whitespace();
@@ -20,19 +21,36 @@ pub fn problem(script: &[u8]) -> Option<(u32, String)> {
     };
     // Never another program that the data names.
     let shell = SHELLS.into_iter().find(|path| path.ends_with(&format!("/{name}")))?;
-    let check = Command::new([shell, "-n"]).stdin_file(script).timeout(TIMEOUT).accept_all().read_only();
-    let done = System::new("/").run(&check).ok().filter(|done| done.code != 0)?;
+    // Patterns that a script may enable (shopt) are no error.
+    let options: &[&str] = if name == "bash" { &["-O", "extglob", "-n"] } else { &["-n"] };
+    let command = Command::new([shell].iter().chain(options));
+    let check = command.stdin_file(script).env("LC_ALL", "C").timeout(*left).accept_all().read_only();
+    let (sys, begin) = (System::new("/"), Instant::now());
+    let done = if left.is_zero() { None } else { sys.run(&check).ok() };
+    *left = left.saturating_sub(begin.elapsed());
+    let done = done.filter(|done| done.code != 0)?;
     // `sh: NUMBER: Syntax error: TEXT`, `bash: line NUMBER: syntax error near unexpected token `TOKEN'`
     let text = String::from_utf8_lossy(&done.stderr);
     let (_, rest) = text.lines().next()?.split_once(": ")?;
     let (number, problem) = rest.trim_start_matches("line ").split_once(": ")?;
+    let number: u32 = number.parse().ok()?;
+    let text = String::from_utf8_lossy(script);
+    let is_end = |line: &str| {
+        ["exit", "exec"].contains(&line.split([' ', '\t', ';']).next().unwrap_or_default())
+            || ["\"exec\"", "exec bash", "exec /bin/bash", "expand_aliases"]
+                .iter()
+                .any(|words| line.contains(words))
+    };
+    if text.lines().take(number as usize).any(is_end) {
+        return None;
+    }
     // A token may be a secret.
     let problem = problem.split(" `").next().unwrap_or_default();
-    Some((number.parse().ok()?, format!("{shell} does not accept the script: {problem}")))
+    Some((number, format!("{shell} of this machine does not accept the script: {problem}")))
 }
 
 /// Returns what is wrong in the script that a list of commands becomes.
-pub fn problem_of_list(key: &str, list: &Node) -> Option<Finding> {
+pub fn problem_of_list(key: &str, list: &Node, left: &mut Duration) -> Option<Finding> {
     let (mut script, mut places) = ("#!/bin/sh\n".to_string(), vec![0]);
     let items = list.as_seq()?;
     for (i, item) in items.iter().enumerate() {
@@ -40,8 +58,9 @@ pub fn problem_of_list(key: &str, list: &Node) -> Option<Finding> {
         script += &format!("{text}\n");
         places.extend(text.split('\n').map(|_| i));
     }
-    let (line, message) = problem(script.as_bytes())?;
-    let item = places.get(line as usize - 1).map_or(items.len() - 1, |at| *at);
+    let (line, message) = problem(script.as_bytes(), left)?;
+    let at = (line as usize).checked_sub(1).and_then(|at| places.get(at));
+    let item = at.copied().unwrap_or(items.len().saturating_sub(1));
     let mut found = Findings::default();
     found.invalid(&items.get(item)?.at, format!("{key}[{item}]"), message);
     found.iter().next().cloned()
@@ -53,16 +72,26 @@ mod tests {
 
     #[test]
     fn only_the_machines_shells_read_a_script() {
+        let problem = |script: &[u8]| super::problem(script, &mut super::TIMEOUT.clone());
         let top = scratch::TempDir::new();
         let (program, mark) = (top.join("sh"), top.join("mark"));
         std::fs::write(&program, format!("#!/bin/sh\n: >{}\nexit 1\n", mark.display())).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let script = format!("#!{}\nif true; then\n", program.display());
-        assert_eq!(super::problem(script.as_bytes()), None);
+        assert_eq!(problem(script.as_bytes()), None);
         assert!(!mark.exists());
+        for script in
+            ["#!/bin/sh\necho\nexit 0\n(payload(\n", "#!/bin/sh\n\"exec\" \"python3\" \"$0\"\ndef f(:\n"]
+        {
+            assert_eq!(problem(script.as_bytes()), None, "{script}");
+        }
+        assert_eq!(problem(b"#!/bin/bash\nshopt -s extglob\nrm -f /x/!(keep)\n"), None);
         for line in ["#!/bin/sh", "#! /usr/bin/sh -e", "#!/usr/bin/env sh"] {
-            let found = super::problem(format!("{line}\nif true; then\n").as_bytes());
-            assert!(found.is_some_and(|(_, text)| text.starts_with("/bin/sh does not accept")), "{line}");
+            let found = problem(format!("{line}\nif true; then\n").as_bytes());
+            assert!(
+                found.is_some_and(|(_, text)| text.starts_with("/bin/sh of this machine does not accept")),
+                "{line}"
+            );
         }
     }
 }

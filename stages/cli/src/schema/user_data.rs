@@ -1,6 +1,8 @@
 //! Validates user-data and vendor-data as a boot reads it: unpacked by the boot's own code, each part by the reader of its
 //! type, then the merged configuration.
 
+use std::time::Duration;
+
 use std::collections::BTreeSet;
 
 use config::merge::Strategy;
@@ -64,6 +66,8 @@ struct Checker<'a> {
     /// Where the text of the last part begins, and the bytes that were searched for texts.
     searched: usize,
     cost: usize,
+    /// The time that shells may still take.
+    shell_time: Duration,
     result: Validation,
     configs: Vec<(MergeInput, Strategy)>,
     /// The configuration of the parts so far.
@@ -86,6 +90,7 @@ impl<'a> Checker<'a> {
             bytes,
             searched: 0,
             cost: 0,
+            shell_time: shell::TIMEOUT,
             result: Validation::default(),
             configs: Vec::new(),
             merged: Node::from(Map::new()),
@@ -195,13 +200,16 @@ impl<'a> Checker<'a> {
         if self.result.sources.iter().any(|source| source.name == name) {
             return;
         }
-        // Parts are in order. Data may have thousands of parts whose text, encoded or indented, is nowhere in it.
-        let rest = &self.bytes[self.searched.min(self.bytes.len())..];
-        let at = (self.cost < MAX_SEARCH)
-            .then(|| rest.windows(text.len().max(1)).position(|window| window == text.as_bytes()))
-            .flatten()
-            .map(|at| self.searched + at);
-        self.cost += at.map_or(rest.len(), |at| at - self.searched);
+        // Parts are in order, mostly. Data may have thousands of parts whose text, encoded or indented, is nowhere in it.
+        let mut at = None;
+        for from in [self.searched.min(self.bytes.len()), 0] {
+            if at.is_none() && self.cost < MAX_SEARCH {
+                let rest = &self.bytes[from..];
+                let found = rest.windows(text.len().max(1)).position(|window| window == text.as_bytes());
+                self.cost += found.unwrap_or(rest.len());
+                at = found.map(|found| from + found);
+            }
+        }
         let lines = |at: usize| self.bytes[..at].iter().filter(|b| **b == b'\n').count();
         let (name, offset) = (name.to_string(), at.map(lines));
         self.searched = at.unwrap_or(self.searched);
@@ -280,7 +288,13 @@ impl<'a> Checker<'a> {
                             self.warn_of(name, &text, 1, problem.to_string());
                         }
                         Some(_) => {
-                            if let Some((line, problem)) = shell::problem(program) {
+                            if let Some((line, problem)) = shell::problem(program, &mut self.shell_time) {
+                                let header = &part.payload[..part.payload.len() - program.len()];
+                                let line = line + header.iter().filter(|byte| **byte == b'\n').count() as u32;
+                                // Of a template, the line that the rendered one is of.
+                                let of_template =
+                                    (line as usize).checked_sub(1).and_then(|at| part.lines.get(at));
+                                let line = of_template.copied().unwrap_or(line);
                                 self.warn_of(name, &text, line, problem);
                             }
                         }
@@ -385,7 +399,10 @@ impl<'a> Checker<'a> {
         // What the check of a part rejects already.
         usable.retain(|finding| !known.contains(&place(finding)));
         self.result.warnings.extend(usable);
-        let commands = self.merged.get("runcmd").and_then(|list| shell::problem_of_list("runcmd", list));
+        let commands = self
+            .merged
+            .get("runcmd")
+            .and_then(|list| shell::problem_of_list("runcmd", list, &mut self.shell_time));
         self.result.warnings.extend(commands);
         for finding in schema::advice(&self.merged, &self.boothooks) {
             let is_of = |(name, _): &&(String, String)| finding.at.source.as_deref() == Some(name.as_str());
