@@ -341,7 +341,8 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
                 (None, Some(node)) => {
                     // A name that is invalid was reported above, except for null.
                     let name = UserName::read(&node, &mut Reader::new()).map(|name| name.0);
-                    let name = name.or_else(|| node.scalar_text()).unwrap_or_default();
+                    let name =
+                        name.or_else(|| node.scalar_text().filter(|_| !node.is_null())).unwrap_or_default();
                     if node.is_null() {
                         reader.nested("name", |r| r.report_type_error(&node, USER_NAME));
                     }

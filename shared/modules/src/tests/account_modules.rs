@@ -134,7 +134,7 @@ fn the_default_user_replaces_a_refused_name() {
         ("{name: pia}, {name: 'a b', ssh_authorized_keys: []}", false),
         ("{name: 'a b', shell: /bin/no}, {name: 'c d', ssh_authorized_keys: [KEY, other]}", true),
     ] {
-        let mut sandbox = machine(&format!("users: [{}]", users.replace("KEY", KEY)));
+        let sandbox = machine(&format!("users: [{}]", users.replace("KEY", KEY)));
         sandbox.stub("useradd", "echo \"$*\" >>/added");
         let _ = sandbox.run(&users_groups::MODULE);
         let added = sandbox.file("/added").0;
