@@ -228,9 +228,8 @@ fn in_root(root: &Path, script: &str) -> String {
 fn power_may_be_cut_during_the_installation_of_the_package() {
     const MARK: &str = "var/lib/cloud/instances/i-1/sem/config_ssh";
     // dpkg stores the list of a package's files before the sums of its configuration files. In between, it asks whether to keep
-    // /etc/cloud/cloud.cfg, as it cannot tell any more that nobody edited it.
-    const COMPLETE: &str =
-        "dpkg --configure -a; dpkg --force-confold -i /var/tmp/*.deb && dpkg --verify firstlight && cloud-init --version";
+    // /etc/cloud/cloud.cfg, as it no longer knows whether the file was edited.
+    const COMPLETE: &str = "dpkg --configure -a; dpkg --force-confold -i /var/tmp/*.deb && dpkg --verify firstlight && cloud-init --version";
     let cuts = std::env::var("FIRSTLIGHT_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(24);
     let package = tests::package();
     let prepare = |root: &Path| {
