@@ -149,7 +149,7 @@ fn first_finding_is_the_cause() {
         ("target", "ln -s /dev/null /etc/systemd/system/cloud-init.target", "", "cloud-init.target", "no stage is started"),
         ("former-name", "ln -s /dev/null /etc/systemd/system/cloud-init.service", "", "/etc/systemd/system/cloud-init.service", "the network stage does not run"),
         ("dropped", "printf '[Unit]\nAfter=cloud-final.service\n[Service]\nExecStart=true\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/nodeadm-run.service
-          systemctl enable nodeadm-run", "", "nodeadm-run.service", "dropped from this boot"),
+          systemctl enable nodeadm-run", "", "nodeadm-run.service", "dropped by systemd"),
         ("unit", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/systemd/system/app.service, content: \"[Service]\\\\nExecStart=/not/there\"}]
 runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit failed"),
         ("private-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"PuTTY-User-Key-File-2: ssh-ed25519\"]}]\n' >user-data",
