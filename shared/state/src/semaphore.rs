@@ -6,7 +6,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use system::{Flush, Result, System, WriteGroup, WriteOptions};
+use system::{Result, System, WriteGroup, WriteOptions};
 
 use crate::Layout;
 use crate::instance::is_pickle;
@@ -178,55 +178,24 @@ fn write_end(sys: &System, path: &str) -> Result<()> {
 /// # Errors
 /// Fails if the file systems cannot be flushed or a semaphore cannot be changed: the next boot repeats the work or reports it.
 pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
-    let names = sys.list(layout.unconfirmed())?;
-    Confirmation { names, flush: sys.begin_flush(&layout.cloud("")) }.end(sys, layout)
-}
-
-/// What [`confirm`] does, beside other work.
-pub struct Confirmation {
-    /// The records of the work that ended before the flush began.
-    names: Vec<String>,
-    flush: Flush,
-}
-
-impl Confirmation {
-    /// Begins the flush if any work ended in this boot.
-    ///
-    /// # Errors
-    /// Fails if the records of the work cannot be listed.
-    pub fn begin(sys: &System, layout: &Layout) -> Result<Option<Confirmation>> {
-        let names = sys.list(layout.unconfirmed())?;
-        Ok((!names.is_empty()).then(|| Confirmation { names, flush: sys.begin_flush(&layout.cloud("")) }))
-    }
-
-    /// Waits for the flush and confirms the work.
-    ///
-    /// # Errors
-    /// As for [`confirm`].
-    pub fn end(self, sys: &System, layout: &Layout) -> Result<()> {
-        sys.end_flush(self.flush)?;
-        let mut failed = Ok(());
-        for name in self.names {
-            let record = end_record(layout, &name);
-            // It has begun again.
-            if !sys.exists(&record) {
-                continue;
+    sys.flush_file_systems(&layout.cloud(""))?;
+    let mut failed = Ok(());
+    for name in sys.list(layout.unconfirmed())? {
+        let record = end_record(layout, &name);
+        let confirmed = match &*name {
+            NETWORK_IS_DUE => sys.remove(layout.instance(NETWORK_IS_DUE)).map(drop),
+            _ if name.ends_with(".once") => {
+                write_end(sys, &format!("{}/{name}", layout.machine_semaphores()))
             }
-            let confirmed = match &*name {
-                NETWORK_IS_DUE => sys.remove(layout.instance(NETWORK_IS_DUE)).map(drop),
-                _ if name.ends_with(".once") => {
-                    write_end(sys, &format!("{}/{name}", layout.machine_semaphores()))
-                }
-                _ => write_end(sys, &format!("{}/{name}", layout.instance_semaphores())),
-            };
-            let confirmed = match confirmed {
-                Err(e) if !e.is_not_found() => Err(e),
-                _ => sys.remove(record).map(drop),
-            };
-            failed = failed.and(confirmed);
-        }
-        failed
+            _ => write_end(sys, &format!("{}/{name}", layout.instance_semaphores())),
+        };
+        let confirmed = match confirmed {
+            Err(e) if !e.is_not_found() => Err(e),
+            _ => sys.remove(record).map(drop),
+        };
+        failed = failed.and(confirmed);
     }
+    failed
 }
 
 /// Does the same as [`confirm`] if any work ended in this boot. At the end of the boot the semaphores are flushed as well, before the
@@ -235,8 +204,10 @@ impl Confirmation {
 /// # Errors
 /// As for [`confirm`].
 pub fn confirm_ended(sys: &System, layout: &Layout, is_last: bool) -> Result<()> {
-    let Some(confirmation) = Confirmation::begin(sys, layout)? else { return Ok(()) };
-    confirmation.end(sys, layout)?;
+    if sys.list(layout.unconfirmed())?.is_empty() {
+        return Ok(());
+    }
+    confirm(sys, layout)?;
     if is_last { sys.flush_file_systems(&layout.cloud("")) } else { Ok(()) }
 }
 
@@ -304,15 +275,6 @@ mod tests {
             sys.write(layout.instance(&format!("sem/{name}")), text, WriteOptions::default()).unwrap();
             progress(&sys, &layout, name, Frequency::Instance)
         };
-        acquire(&sys, &layout, "before", Frequency::Instance).unwrap();
-        let confirmation = Confirmation::begin(&sys, &layout).unwrap().expect("work that ended");
-        acquire(&sys, &layout, "meanwhile", Frequency::Instance).unwrap();
-        confirmation.end(&sys, &layout).unwrap();
-        assert_eq!(
-            sys.list(layout.unconfirmed()).unwrap(),
-            ["meanwhile"],
-            "only what ended before is flushed"
-        );
         for (name, text) in
             [("python", "12: 1700000000.1\n"), ("touched", "x"), ("config-old_name", "1: 2\n")]
         {

@@ -2,21 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
-use std::thread::{Builder, JoinHandle};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::{MountInfo, Result, ResultExt, System, debug};
-
-/// A flush that runs beside other work.
-pub struct Flush {
-    paths: Vec<String>,
-    directory: String,
-    /// `None` if no thread could be started.
-    thread: Option<JoinHandle<Vec<rustix::io::Result<()>>>>,
-}
 
 impl System {
     /// Flushes (syncfs(2)) the file systems of `/` and of `directory`, and the other local ones that are mounted for
@@ -25,43 +15,25 @@ impl System {
     /// # Errors
     /// Fails if a flush fails; the others are tried.
     pub fn flush_file_systems(&self, directory: &str) -> Result<()> {
-        self.end_flush(self.begin_flush(directory))
-    }
-
-    /// Begins what [`System::flush_file_systems`] does: of what is written from now on, nothing may be assumed to be on the disk.
-    pub fn begin_flush(&self, directory: &str) -> Flush {
-        let mut paths = Vec::new();
-        if self.is_live() && !self.is_dry_run() {
-            let known = self.read_text("/proc/filesystems").unwrap_or_default();
-            let mounts = self.mounts().unwrap_or_default();
-            paths.extend(local_file_systems(&mounts, &known, directory).into_iter().map(String::from));
-        }
-        let own = paths.clone();
-        let thread =
-            (!paths.is_empty()).then(|| Builder::new().name("flush".into()).spawn(move || flush_all(&own)));
-        Flush { paths, directory: directory.into(), thread: thread.and_then(io::Result::ok) }
-    }
-
-    /// Waits for the end of a flush.
-    ///
-    /// # Errors
-    /// Fails if a file system could not be flushed; the others were.
-    pub fn end_flush(&self, flush: Flush) -> Result<()> {
-        let Flush { paths, directory, thread } = flush;
-        if paths.is_empty() {
+        if !self.is_live() || self.is_dry_run() {
             return Ok(());
         }
         let _wait = self.begin_wait("the disks to store what was written");
+        let known = self.read_text("/proc/filesystems").unwrap_or_default();
+        let mounts = self.mounts().unwrap_or_default();
         let (begun, mut failed) = (self.clock().elapsed(), Ok(()));
-        let done = thread.and_then(|thread| thread.join().ok()).unwrap_or_else(|| flush_all(&paths));
-        for (path, done) in paths.iter().zip(done) {
-            if matches!(done, Err(Errno::ACCESS)) && !["/", &directory].contains(&&**path) {
+        let paths = local_file_systems(&mounts, &known, directory);
+        for path in &paths {
+            // What is mounted may be a single file, also a pipe, whose opening would wait for a writer.
+            let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let opened = rustix::fs::open(*path, how, Mode::empty());
+            if matches!(opened, Err(Errno::ACCESS)) && !["/", directory].contains(path) {
                 // What this program may not open, it has not written either; a program in another domain may have, which is logged.
                 debug!(self, "The file system of {path} is not flushed: a security policy denies access");
                 continue;
             }
-            let done = done.map_err(io::Error::from);
-            failed = failed.and(done.context(format_args!("flushing the file system of {path}")));
+            let flushed = opened.and_then(rustix::fs::syncfs).map_err(std::io::Error::from);
+            failed = failed.and(flushed.context(format_args!("flushing the file system of {path}")));
         }
         let seconds = (self.clock().elapsed() - begun).as_secs_f64();
         debug!(self, "Flushing {} file systems took {seconds:.3} seconds", paths.len());
@@ -78,12 +50,6 @@ impl System {
         }
         File::open(path).and_then(|directory| directory.sync_all()).context(format_args!("flushing {path}"))
     }
-}
-
-fn flush_all(paths: &[String]) -> Vec<rustix::io::Result<()>> {
-    // What is mounted may be a single file, also a pipe, whose opening would wait for a writer.
-    let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    paths.iter().map(|path| rustix::fs::open(path, how, Mode::empty()).and_then(rustix::fs::syncfs)).collect()
 }
 
 /// Returns a path on each file system to flush: that of `/`, that of `directory`, and each on a device that is mounted for

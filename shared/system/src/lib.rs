@@ -120,7 +120,6 @@ pub use encoding::printable::{is_unprintable, printable, single_line};
 pub use error::{Error, Result, ResultExt};
 pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult};
 pub use file::{Change, WriteOptions};
-pub use flush::Flush;
 #[doc(hidden)]
 pub use http::parsers;
 pub use http::{

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use state::Confirmation;
 use system::{Level, System, debug, info, warning};
 
 use crate::args::{self, Task};
@@ -51,13 +50,7 @@ pub fn run_guarded(
     let mut boot = Boot::open(stage, args, sys);
     let mut record = Record::new();
     begin(&boot, &mut record, was_undecided);
-    let confirmation = begin_confirmation(&boot);
     steps(&mut boot, &mut record);
-    if let Some(confirmation) = confirmation
-        && let Err(e) = confirmation.end(&boot.sys, &boot.layout)
-    {
-        debug!(boot.sys, "{e}; tried again at the end");
-    }
     let code = finish(&boot, &mut record);
     // The process ends here: see docs/small-binaries.md, "Code".
     std::mem::forget((boot, record));
@@ -130,11 +123,6 @@ fn has_successor(boot: &Boot, record: &Record) -> bool {
     let is_unit = std::env::var_os("INVOCATION_ID").is_some();
     let is_over = record.status.get(StageName::Final.status_key()).finished.is_some();
     is_unit && !is_over && is_unit_enabled(boot, unit)
-}
-
-/// Lets the disk store the work of the first two stages beside that of the config stage.
-fn begin_confirmation(boot: &Boot) -> Option<Confirmation> {
-    (boot.stage == StageName::Config).then(|| Confirmation::begin(&boot.sys, &boot.layout).ok()?)?
 }
 
 fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
