@@ -1,5 +1,5 @@
-//! Values that one thread leaves for another. Of the channels of the standard library each has the code of all three kinds, 17 KiB a
-//! program: see docs/small-binaries.md.
+//! Values that one thread leaves for another. A channel of the standard library compiles into the code of all three of its kinds,
+//! which is 17 KiB a program: see docs/small-binaries.md.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Finds keys that are valid alone but do not work together: one module needs what a later one makes.
+//! Finds values of a valid form that do not work: one module needs what a later one makes, sudo rejects a rule, no user gets the keys.
 
 use config::{Finding, Findings, Node, Position, suggestion};
 
@@ -16,7 +16,7 @@ struct File<'n> {
     is_deferred: bool,
 }
 
-/// Returns warnings about the order of work. `boothooks` are names and texts of the boothooks beside the configuration.
+/// Returns warnings about such values. `boothooks` are names and texts of the boothooks beside the configuration.
 pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
     let mut found = Findings::default();
     let items = |key: &str| config.get(key).and_then(Node::as_seq).unwrap_or_default();

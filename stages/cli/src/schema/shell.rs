@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use config::{Finding, Findings, Node};
 use system::{Command, System};
 
+/// The time that the shells have for all scripts of the user-data.
 // Wait: schema | shells, which read all scripts | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 const SHELLS: [&str; 3] = ["/bin/sh", "/bin/bash", "/bin/dash"];

@@ -63,8 +63,9 @@ struct Checker<'a> {
     instance_data: Option<&'a str>,
     name: &'a str,
     bytes: &'a [u8],
-    /// Where the text of the last part begins, and the bytes that were searched for texts.
+    /// Where the text of the last part that was found begins.
     searched: usize,
+    /// The number of bytes that were searched for the texts of parts; at most about [`MAX_SEARCH`].
     cost: usize,
     /// The time that shells may still take.
     shell_time: Duration,
