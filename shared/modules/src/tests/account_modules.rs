@@ -184,9 +184,11 @@ fn passwords_are_unlocked_and_expired_with_busybox() {
             "users: [{name: old, lock_passwd: false, plain_text_passwd: hunter2}]\n\
              chpasswd: {users: [{name: old, password: hunter2, type: text}]}",
         );
-        std::fs::create_dir_all(sandbox.top.join("usr/bin")).unwrap();
-        std::os::unix::fs::symlink("/bin/bbsuid", sandbox.top.join("usr/bin/passwd")).unwrap();
+        // Where it is depends on whether /bin and /usr/bin are one directory.
         sandbox.stub("passwd", &format!("echo '{message}' >&2; exit 1"));
+        let passwd = sandbox.top.join("usr/sbin/passwd");
+        std::fs::rename(&passwd, passwd.with_file_name("bbsuid")).unwrap();
+        std::os::unix::fs::symlink("/usr/sbin/bbsuid", &passwd).unwrap();
         assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), is_unlocked, "{message}");
         sandbox.run(&set_passwords::MODULE).unwrap();
         assert_eq!(
