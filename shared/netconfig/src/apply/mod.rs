@@ -25,7 +25,9 @@ use crate::source::{APPLIED_MARKER, ApplyMode, Outcome};
 pub use files::write_options;
 use files::{select_files, write_files};
 pub use request::{Applied, ApplyRequest};
-pub use settle::{DEFAULT_WAIT, fallback_config, find_replaced, from_format, settled_nics};
+pub use settle::{
+    DEFAULT_WAIT, command_line_config, fallback_config, find_replaced, from_format, settled_nics,
+};
 use settle::{settle_udev, wait_for_nics};
 
 /// The maximum number of logged findings on one configuration.
