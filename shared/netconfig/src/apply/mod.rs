@@ -69,7 +69,8 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             let wanted = rename::desired_links(config);
             let nics = settle_udev(sys, &wanted, nics::read(sys));
             let missing = rename::missing(&wanted, &nics);
-            let errors: Vec<String> = missing.into_iter().map(rename::not_present_message).collect();
+            let error = |link: &rename::DesiredLink| lines::nic_not_present(&link.mac, &link.name);
+            let errors: Vec<String> = missing.into_iter().map(error).collect();
             let is_known = || {
                 let path = format!("{}/{MANIFEST}", request.data_dir);
                 !Manifest::read(sys, &path).missing_nics.is_empty()
