@@ -2,48 +2,8 @@
 //! its reader, and the table for checks, documentation and JSON schema. Readers use only [`Key`]s, so that a program
 //! that only reads configuration contains no documentation.
 
-use crate::schema::{self, DefaultValue, Deprecation, Field, Type};
-use crate::{Node, Reader, Value};
-
-/// The name, the other spellings and the default of a key, for its reader.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Key {
-    /// The key.
-    pub name: &'static str,
-    /// Other spellings.
-    pub aliases: &'static [Alias],
-    /// The value of a key that is not set.
-    pub default: Option<&'static DefaultValue>,
-    /// The deprecation of the key itself, if it is deprecated.
-    pub deprecated: Option<&'static Deprecation>,
-}
-
-impl Key {
-    /// Returns the key in all spellings.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        std::iter::once(self.name).chain(self.aliases.iter().map(|alias| alias.name))
-    }
-}
-
-/// Another spelling of a key.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Alias {
-    /// The spelling.
-    pub name: &'static str,
-    /// The deprecation of the spelling in favour of the key. If it has no version, the spelling is accepted without a
-    /// finding.
-    pub deprecated: Deprecation,
-}
-
-/// A type that can be read from a node.
-pub trait FromNode: Sized {
-    /// The types that are documented for a value. The reader may accept more.
-    const SCHEMA: &'static [Type];
-    /// Returns the value of a key that is not set. Without it, a key of this type must be set, unless it has a default.
-    const ABSENT: Option<fn() -> Self> = None;
-    /// Reads a value. An invalid one adds a finding to the reader and gives `None`.
-    fn read(node: &Node, reader: &mut Reader) -> Option<Self>;
-}
+use crate::schema::{self, Field};
+use crate::{FromNode, Key, Node, Reader, Value};
 
 /// A struct that [`keys!`](crate::keys) declares.
 pub trait KeyStruct: FromNode {
@@ -55,13 +15,6 @@ pub trait KeyStruct: FromNode {
     const TABLE: &'static [Field];
     /// Reads the keys of this struct and ignores all others.
     fn read_known(node: &Node, reader: &mut Reader) -> Option<Self>;
-}
-
-impl Reader {
-    /// Adds the finding that the value has a deprecated form.
-    pub fn report_deprecated_form(&mut self, node: &Node, form: &Deprecation) {
-        self.add_finding(crate::FindingKind::Deprecated, node, form.text(false));
-    }
 }
 
 /// Part of [`string_enum!`](crate::string_enum): returns the text of a word, which YAML may have read as a boolean.

@@ -25,10 +25,10 @@ pub mod yaml;
 pub use finding::{Finding, FindingKind, Findings, did_you_mean, suggestion};
 pub use ini::Ini;
 pub use key_path::{join_key, looks_like_name, push_key, shown_name, unknown_key};
-pub use keys::{Alias, FromNode, Key, KeyStruct, count_fields, enum_text, join_fields};
+pub use keys::{KeyStruct, count_fields, enum_text, join_fields};
 pub use map::Map;
 pub use node::{Node, Position, Value};
-pub use read::{ByteString, Reader, Seconds};
+pub use read::{Alias, ByteString, FromNode, Key, Reader, Seconds};
 #[cfg(not(target_family = "wasm"))]
 pub use settings::{Settings, Sources};
 #[cfg(not(target_family = "wasm"))]

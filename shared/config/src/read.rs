@@ -1,8 +1,48 @@
 //! Typed reading of the structs that [`keys!`](crate::keys) declares, and of the plain types. Accepts more than the
 //! tables of keys document, for compatibility with existing configurations.
 
-use crate::schema::{self, Deprecation, Type};
-use crate::{FindingKind, Findings, FromNode, Key, Map, Node, Value, push_key, unknown_key};
+use crate::schema::{self, DefaultValue, Deprecation, Type};
+use crate::{FindingKind, Findings, Map, Node, Value, push_key, unknown_key};
+
+/// The name, the other spellings and the default of a key, for its reader.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Key {
+    /// The key.
+    pub name: &'static str,
+    /// Other spellings.
+    pub aliases: &'static [Alias],
+    /// The value of a key that is not set.
+    pub default: Option<&'static DefaultValue>,
+    /// The deprecation of the key itself, if it is deprecated.
+    pub deprecated: Option<&'static Deprecation>,
+}
+
+impl Key {
+    /// Returns the key in all spellings.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().map(|alias| alias.name))
+    }
+}
+
+/// Another spelling of a key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alias {
+    /// The spelling.
+    pub name: &'static str,
+    /// The deprecation of the spelling in favour of the key. If it has no version, the spelling is accepted without a
+    /// finding.
+    pub deprecated: Deprecation,
+}
+
+/// A type that can be read from a node.
+pub trait FromNode: Sized {
+    /// The types that are documented for a value. The reader may accept more.
+    const SCHEMA: &'static [Type];
+    /// Returns the value of a key that is not set. Without it, a key of this type must be set, unless it has a default.
+    const ABSENT: Option<fn() -> Self> = None;
+    /// Reads a value. An invalid one adds a finding to the reader and gives `None`.
+    fn read(node: &Node, reader: &mut Reader) -> Option<Self>;
+}
 
 /// The current path, and the findings so far.
 #[derive(Debug, Default)]
@@ -124,6 +164,11 @@ impl Reader {
         if let Some(old) = deprecation.filter(|old| !old.since.is_empty()) {
             self.add_finding(FindingKind::Deprecated, node, old.text(true));
         }
+    }
+
+    /// Adds the finding that the value has a deprecated form.
+    pub fn report_deprecated_form(&mut self, node: &Node, form: &Deprecation) {
+        self.add_finding(FindingKind::Deprecated, node, form.text(false));
     }
 
     /// Reports a required key that is missing.

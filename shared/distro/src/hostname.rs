@@ -2,20 +2,7 @@
 
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::{Distro, InitSystem, make_header};
-
-/// The method of storing and setting a hostname.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostnameMethod {
-    /// hostname(5), and the kernel's hostname.
-    File,
-    /// The file, and the running system through hostnamectl(1).
-    FileAndHostnamectl,
-    /// hostnamectl(1) does both; a file in the style of older releases if systemd does not run.
-    Hostnamectl,
-    /// hostname(5), or OpenRC's conf.d.
-    Gentoo,
-}
+use crate::{Distro, HostnameMethod, InitSystem, make_header};
 
 const HOSTNAME_FILE: &str = "/etc/hostname";
 

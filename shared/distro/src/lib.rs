@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+mod columns;
 mod header;
 mod hostname;
 mod keymap;
@@ -17,17 +18,18 @@ mod timezone;
 mod trust_store;
 mod users;
 
+pub use columns::{HostnameMethod, LocaleMethod, NtpSettings, PackageManager, TimezoneMethod};
 pub use header::make_header;
-pub use hostname::{HostnameMethod, get_variable, parse_hostname, replace_hostname, set_variable};
+pub use hostname::{get_variable, parse_hostname, replace_hostname, set_variable};
 pub use keymap::Keymap;
-pub use locale::{LocaleMethod, enable_locale_line, is_locale_name, locale_gen_line};
+pub use locale::{enable_locale_line, is_locale_name, locale_gen_line};
 pub use network::{IfcfgDialect, NetworkFiles};
-pub use ntp::{NtpClient, NtpSettings};
-pub use packages::{AptOptions, Package, PackageManager, PackageRequest, Verb, Wrapper, bare_name};
+pub use ntp::NtpClient;
+pub use packages::{AptOptions, Package, PackageRequest, Verb, Wrapper, bare_name};
 pub use privilege::{UserRules, includes_directory, is_doas_rule_for};
 pub use service::{InitSystem, ServiceAction, service_argv};
 pub use table::{Distro, Family};
-pub use timezone::{TimezoneMethod, has_zones, zone_file};
+pub use timezone::{has_zones, zone_file};
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
     NewUser, adduser_argvs, complete_groups, complete_home, incomplete_user, is_password_field,

@@ -2,26 +2,7 @@
 
 use system::{Change, Command, Error, Result, System, WriteOptions, debug, warning};
 
-use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
-
-/// The method of storing and generating a locale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LocaleMethod {
-    /// locale.gen(5), locale-gen(8), update-locale(8).
-    Debian,
-    /// raspi-config does Debian's steps.
-    RaspiConfig,
-    /// locale.conf(5).
-    LocaleConf,
-    /// locale.conf(5), then a restart of systemd-localed.
-    LocaleConfAndRestart,
-    /// locale.gen(5) has the single locale; localectl(1).
-    ArchGen,
-    /// A fixed pair of locales, selected by eselect.
-    Gentoo,
-    /// A file for login shells.
-    AlpineProfile,
-}
+use crate::{Distro, InitSystem, LocaleMethod, Package, get_variable, make_header, set_variable};
 
 const LOCALE_GEN: &str = "/etc/locale.gen";
 const SUPPORTED: &str = "/usr/share/i18n/SUPPORTED";

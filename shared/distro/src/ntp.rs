@@ -4,43 +4,6 @@ use system::System;
 
 use crate::{Distro, Family};
 
-/// The NTP settings of a distribution: columns of its row in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NtpSettings {
-    /// Whether upstream's `ntp` supports the distribution.
-    pub verified: bool,
-    /// The configuration file of chrony.
-    pub chrony_conf: &'static str,
-    /// The service of chrony.
-    pub chrony_service: &'static str,
-    /// The service of ntpd.
-    pub ntp_service: &'static str,
-    /// The package of ntpd.
-    pub ntp_package: &'static str,
-    /// The configuration file of systemd-timesyncd.
-    pub timesyncd_conf: &'static str,
-    /// The domain of public pools.
-    pub pool_domain: &'static str,
-    /// The distribution's name in that domain: `*` for its own name, empty for no name.
-    pub vendor_zone: &'static str,
-    /// Clients, the preferred one first.
-    pub preferred_clients: &'static [&'static str],
-}
-
-impl NtpSettings {
-    pub(crate) const DEFAULT: NtpSettings = NtpSettings {
-        verified: true,
-        chrony_conf: "/etc/chrony.conf",
-        chrony_service: "chrony",
-        ntp_service: "ntp",
-        ntp_package: "ntpsec",
-        timesyncd_conf: "/etc/systemd/timesyncd.conf.d/cloud-init.conf",
-        pool_domain: "pool.ntp.org",
-        vendor_zone: "*",
-        preferred_clients: &["chrony", "systemd-timesyncd", "ntp", "ntpdate"],
-    };
-}
-
 /// The files, packages and service of one NTP client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NtpClient {

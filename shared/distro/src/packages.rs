@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info};
 
-use crate::Distro;
+use crate::{Distro, PackageManager};
 
 /// The limit for one run of a package manager. Mirrors and maintainer scripts are slow, but after this time it hangs.
 // Wait: modules | one run of a package manager | -
@@ -18,29 +18,6 @@ const APT_LOCKS: [&str; 4] = [
     "/var/cache/apt/archives/lock",
     "/var/lib/apt/lists/lock",
 ];
-
-/// A package manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PackageManager {
-    /// apt-get(8).
-    Apt,
-    /// dnf(8).
-    Dnf,
-    /// tdnf(8) of Photon and Azure Linux.
-    Tdnf,
-    /// zypper(8).
-    Zypper,
-    /// apk(8).
-    Apk,
-    /// pacman(8).
-    Pacman,
-    /// emerge(1).
-    Emerge,
-    /// oma(1) of AOSC OS.
-    Oma,
-    /// snap(8).
-    Snap,
-}
 
 /// A package, optionally of one version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,11 +1,9 @@
-//! One row per distribution. A column is added here when two distributions differ in it; the values of a column are
-//! described in the file that reads it.
+//! One row per distribution. A column is added here when two distributions differ in it.
 
 use system::System;
 
-use crate::{
-    HostnameMethod, LocaleMethod, NetworkFiles, NtpSettings, PackageManager, TimezoneMethod, TrustStore,
-};
+use crate::columns::{HostnameMethod, LocaleMethod, NtpSettings, PackageManager, TimezoneMethod};
+use crate::{NetworkFiles, TrustStore};
 
 /// A group of distributions with mostly the same tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,16 +2,7 @@
 
 use system::{Error, Result, System, WriteOptions};
 
-use crate::{Distro, Family, InitSystem, set_variable};
-
-/// The method of storing a time zone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimezoneMethod {
-    /// /etc/timezone, and /etc/localtime.
-    FileAndLink,
-    /// /etc/localtime alone (localtime(5)).
-    Link,
-}
+use crate::{Distro, Family, InitSystem, TimezoneMethod, set_variable};
 
 const ZONES: &str = "/usr/share/zoneinfo";
 

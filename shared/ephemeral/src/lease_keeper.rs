@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use system::{Deadline, Link, Result, System, debug, info, warning};
 
 use crate::changed_link::ChangedLink;
-use crate::ipv4::{Dhcp, apply_lease};
+use crate::dhcp_exchange::{Dhcp, apply_lease};
 use crate::lease::Lease;
 
 /// The thread that keeps a lease until the value is dropped.

@@ -19,6 +19,7 @@
 
 mod changed_link;
 pub mod dhcp;
+mod dhcp_exchange;
 mod existing_lease;
 mod happy_eyeballs;
 mod ipv4;

@@ -20,13 +20,6 @@ encoding::words! {
     }
 }
 
-impl Event {
-    /// Returns the name in the log's list of events, for example `BOOT_NEW_INSTANCE`.
-    pub fn constant_name(self) -> String {
-        self.as_str().to_ascii_uppercase().replace('-', "_")
-    }
-}
-
 /// Returns the events of `updates: {network: {when: […]}}`, which replace the datasource's own; `None` if it is not
 /// set. As in upstream, an unknown event makes the whole list empty.
 pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<Vec<Event>> {

@@ -7,6 +7,7 @@ use config::{Findings, Node};
 use state::NetworkFormat;
 use system::{System, warning};
 
+use crate::glob::glob_match;
 use crate::parse::{Facts, Format, Include, NicFacts, eni, kernel, klibc};
 use crate::{nics, render};
 
@@ -56,17 +57,6 @@ pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
         return None;
     }
     Some(config)
-}
-
-/// Returns the network that the command line describes if there are no files of the initramfs, for a machine that would
-/// otherwise use DHCP on its preferred NIC. `None` if it describes no device that exists or that it builds.
-pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
-    if !kernel::describes_network(command_line) {
-        return None;
-    }
-    let format = NetworkFormat::KernelCommandLine;
-    let config = crate::from_format(sys, &format, &Node::from(command_line), None).ok()?;
-    config.get("config").is_some_and(|entries| !entries.is_falsy()).then_some(config)
 }
 
 /// Returns the files of klibc's ipconfig; `None` if there are none.
@@ -181,55 +171,6 @@ fn glob(sys: &System, pattern: &str) -> Vec<String> {
     paths
 }
 
-/// Returns whether a name matches a pattern of `*`, `?` and `[…]`. Backtracks to the last star only, so it is quadratic.
-pub(crate) fn glob_match(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n, mut star) = (0, 0, None);
-    while n < name.len() {
-        let fits = match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-                continue;
-            }
-            Some('?') => Some(p + 1),
-            Some('[') => match_bracket(&pattern[p..], name[n]).map(|used| p + used),
-            Some(c) => (*c == name[n]).then_some(p + 1),
-            None => None,
-        };
-        match (fits, star) {
-            (Some(next), _) => (p, n) = (next, n + 1),
-            (None, Some((at, from))) => {
-                star = Some((at, from + 1));
-                (p, n) = (at + 1, from + 1);
-            }
-            (None, None) => return false,
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
-
-/// Returns the length of a character class in the pattern if it contains the character. An unclosed `[` is literal.
-fn match_bracket(pattern: &[char], c: char) -> Option<usize> {
-    let negated = matches!(pattern.get(1), Some('!' | '^'));
-    let start = 1 + usize::from(negated);
-    // A bracket at the first position is literal.
-    let Some(end) = (start + 1..pattern.len()).find(|i| pattern[*i] == ']') else {
-        return (c == '[').then_some(1);
-    };
-    let (mut i, mut has) = (start, false);
-    while i < end {
-        if i + 2 < end && pattern[i + 1] == '-' {
-            has |= (pattern[i]..=pattern[i + 2]).contains(&c);
-            i += 3;
-        } else {
-            has |= pattern[i] == c;
-            i += 1;
-        }
-    }
-    (has != negated).then_some(end + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,24 +184,6 @@ mod tests {
 
     fn json(config: Option<Node>) -> String {
         config.map(|c| c.to_json().to_string().replace('"', "")).unwrap_or_default()
-    }
-
-    #[test]
-    fn glob_patterns_are_matched_like_by_glob() {
-        for (pattern, name, fits) in [
-            ("*", "", true),
-            ("*.cfg", "50-x.cfg", true),
-            ("*.cfg", "50-x.cfg~", false),
-            ("a*b*c", "aXbYbZc", true),
-            ("?a", "a", false),
-            ("[a-c]x", "bx", true),
-            ("[!a-c]x", "bx", false),
-            ("[]x]", "]", true),
-            ("[a", "[a", true),
-            (&"*a".repeat(40), &"a".repeat(39), false),
-        ] {
-            assert_eq!(glob_match(pattern, name), fits, "{pattern} {name}");
-        }
     }
 
     #[test]
@@ -330,9 +253,9 @@ mod tests {
     fn command_line_config_without_klibc_files() {
         let (sys, _top) = sandbox();
         sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
-        assert_eq!(command_line_config(&sys, "quiet"), None);
-        assert_eq!(command_line_config(&sys, "ip=off"), None);
-        let found = json(command_line_config(&sys, "ip=ens3:dhcp"));
+        assert_eq!(crate::command_line_config(&sys, "quiet"), None);
+        assert_eq!(crate::command_line_config(&sys, "ip=off"), None);
+        let found = json(crate::command_line_config(&sys, "ip=ens3:dhcp"));
         assert!(found.contains("mac_address:52:54:00:00:00:01,name:ens3"), "{found}");
     }
 }

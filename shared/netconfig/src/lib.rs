@@ -21,6 +21,7 @@ mod address;
 pub mod apply;
 pub mod events;
 pub mod facts;
+mod glob;
 pub mod log_lines;
 pub mod manifest;
 pub mod model;
@@ -35,7 +36,11 @@ pub mod source;
 use config::{Findings, Node};
 
 pub use activate::bring_up;
-pub use apply::{Applied, ApplyRequest, apply, fallback_config, find_replaced, from_format, settled_nics};
+pub use apply::{
+    Applied, ApplyRequest, apply, command_line_config, fallback_config, find_replaced, from_format,
+    settled_nics,
+};
+pub use glob::glob_match;
 pub use parse::Facts;
 pub use render::{File, Target};
 pub use source::{ApplyMode, BootContext, Decision, Inputs, Outcome, Source, apply_mode, decide};

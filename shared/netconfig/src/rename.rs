@@ -133,11 +133,6 @@ pub fn missing<'a>(desired: &'a [DesiredLink], nics: &[Nic]) -> Vec<&'a DesiredL
     desired.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
 }
 
-/// Returns upstream's error for a desired address that no NIC has.
-pub fn not_present_message(desired: &DesiredLink) -> String {
-    lines::nic_not_present(&desired.mac, &desired.name)
-}
-
 /// Returns the desired links as the log shows them: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
 pub fn format_links(desired: &[DesiredLink]) -> String {
     let text = |text: &Option<String>| text.as_deref().map_or(Node::null(), Node::from);

@@ -107,7 +107,9 @@ fn consume_source(
         }
     };
     for part in parts {
-        if let (Source::User, true, Some(_)) = (source, part.has_launch_index(), options.launch_index) {
+        if let (Source::User, true, Some(_)) =
+            (source, part.headers.get("launch-index").is_some(), options.launch_index)
+        {
             match part.launch_index() {
                 None => {
                     warning!(sys, "user-data: skipping {}: Launch-Index is not an integer", part.filename);

@@ -29,11 +29,6 @@ impl<'a> Part<'a> {
         transfer::decode_charset(&self.payload, self.charset.as_deref())
     }
 
-    /// Returns whether the part has a launch index, valid or not.
-    pub fn has_launch_index(&self) -> bool {
-        self.headers.get("launch-index").is_some()
-    }
-
     /// Returns the launch index of the only machine that the part is for, if it is set.
     pub fn launch_index(&self) -> Option<i64> {
         self.headers.get("launch-index")?.trim().parse().ok()

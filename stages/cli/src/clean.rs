@@ -7,7 +7,7 @@ use state::{Cached, Instance};
 use system::{Command, Effect, Error, OutputMode, PlanDir, RecordedEffect, Result, System, WriteOptions};
 
 use crate::arguments::{Clean, CleanConfig, GlobalOptions};
-use crate::exit_code;
+use crate::exit::exit_code;
 use crate::machine::Machine;
 
 /// Generated network files: directory and name, in which `*` is any text.

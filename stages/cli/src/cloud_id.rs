@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use config::{Map, Node, Value};
 
 use crate::arguments::CloudId;
-use crate::exit_code;
+use crate::exit::exit_code;
 use crate::machine::Machine;
 use crate::status::{self, State};
 

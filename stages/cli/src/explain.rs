@@ -1,27 +1,18 @@
 //! `query --explain KEY` and `schema --explain`: shows for each key of the configuration the file or part that set it,
-//! what it replaced and what was dropped. The merge is repeated with the stored data, so that a boot records nothing for it.
+//! what it replaced and what was dropped.
 
 use std::process::ExitCode;
 
-use config::merge::Strategy;
 use config::provenance::{KeyProvenance, MergeInput, explain};
-use config::settings::{self, Settings, Sources};
 use config::{Map, Node};
 use modules::schema;
-use state::{Cached, Instance};
 use system::{Error, warning};
 use userdata::parts::expand;
 
-use crate::arguments::Explain;
-use crate::machine::{Machine, load_settings};
-use crate::schema::{configs, fail, read_input};
-
-/// The layers that consist of parts: the layer, the stored parts, and their name in messages.
-const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
-    (settings::LayerKind::Vendor, "vendor-data.txt.i", "vendor-data"),
-    (settings::LayerKind::Vendor2, "vendor-data2.txt.i", "vendor-data2"),
-    (settings::LayerKind::User, "user-data.txt.i", "user-data"),
-];
+use crate::arguments::{Explain, Schema};
+use crate::exit::fail;
+use crate::machine::Machine;
+use crate::schema::{PART_LAYERS, configs, documents, merge_parts, read_input, replay_merge};
 
 pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
     let (settings, inputs) = replay_merge(machine);
@@ -63,7 +54,7 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
 }
 
 /// Runs `schema --docs NAME`, for a module, `all` or a key.
-pub fn docs(name: &str) -> ExitCode {
+fn docs(name: &str) -> ExitCode {
     let text = schema::module_docs(name).ok_or_else(|| {
         config::did_you_mean(name, schema::module_names().iter().copied()).map(str::to_string)
     });
@@ -79,8 +70,26 @@ fn unknown(kind: &str, name: &str, near: Option<String>) -> ExitCode {
     fail(&format!("No {kind} named '{name}'{hint}"))
 }
 
+/// Runs `schema` with `--docs` or `--explain`; returns `None` without these options.
+pub fn of_schema(machine: &Machine, args: &Schema) -> Option<ExitCode> {
+    if let Some(name) = &args.docs {
+        return Some(docs(name));
+    }
+    let key = args.explain.as_deref()?;
+    let key = Some(key).filter(|key| !key.is_empty());
+    let given = match documents(args) {
+        Ok(given) => given,
+        Err(message) => return Some(fail(&message)),
+    };
+    if given.is_empty() {
+        return Some(run(machine, key));
+    }
+    let codes = given.iter().map(|file| explain_file(machine, &file.path, key));
+    Some(codes.fold(ExitCode::SUCCESS, |all, one| if one == ExitCode::SUCCESS { all } else { one }))
+}
+
 /// Runs `schema --config-file FILE --explain`: the same for one document, independent of this machine.
-pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
+fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     let read = read_input(file).map_err(|e| e.to_string());
     let parts = read.and_then(|blob| configs(machine, file, &blob));
     machine.exit_code(parts.map(|parts| {
@@ -145,40 +154,4 @@ fn text(keys: &[KeyProvenance]) -> String {
         }
     }
     text
-}
-
-/// Repeats the merge. Returns its result and its inputs, weakest first.
-pub fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
-    let (sys, layout) = (&machine.sys, &machine.layout);
-    let datasource = match Instance::load(sys, layout) {
-        Cached::Instance(instance) => Some(Node::from_json(&instance.config)),
-        _ => None,
-    };
-    let instance_dir = Some(layout.instance("").trim_end_matches('/').to_string());
-    let mut settings = load_settings(sys, layout, Sources { datasource, instance_dir, ..Sources::default() });
-    let mut layers = std::mem::take(&mut settings.layers);
-    let mut inputs = Vec::new();
-    for layer in &mut layers {
-        let part_layer = PART_LAYERS.iter().find(|(kind, ..)| *kind == layer.kind);
-        let parts = part_layer.and_then(|(_, file, name)| {
-            configs(machine, name, &machine.sys.read(machine.layout.instance(file)).ok()?).ok()
-        });
-        // The merged parts must equal what the boot stored; otherwise only the stored result is explained.
-        match parts.map(|parts| (merge_parts(&parts), parts)) {
-            Some((merged, parts)) if merged == layer.config => {
-                layer.config = merged;
-                inputs.extend(parts.into_iter().map(|(input, _)| input));
-            }
-            _ => inputs.push(MergeInput { name: layer.name.clone(), config: layer.config.clone() }),
-        }
-    }
-    (settings.with_layers(layers), inputs)
-}
-
-fn merge_parts(parts: &[(MergeInput, Strategy)]) -> Node {
-    let mut merged = Node::from(Map::new());
-    for (input, strategy) in parts {
-        strategy.merge_into(&mut merged, input.config.clone());
-    }
-    merged
 }

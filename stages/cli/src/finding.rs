@@ -1,5 +1,6 @@
 //! The findings of `doctor` and `state check`: the place, the problem, and what to do about it.
 
+use config::Position;
 use serde_json::{Value, json};
 use system::{Result, single_line};
 
@@ -143,6 +144,20 @@ impl Findings {
         self.add(Severity::Note, place, problem, "")
     }
 
+    /// Adds a finding of the configuration, `SOURCE:LINE:COLUMN: KEY: PROBLEM`.
+    pub fn add_of_config(&mut self, is_deprecated: bool, text: &str) {
+        self.layer = Layer::Configuration;
+        let (place, problem) =
+            split_position(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
+        if is_deprecated {
+            self.note(place, problem);
+            return;
+        }
+        let remedy = remedy_at(&place);
+        // As in the status, which is "degraded".
+        self.warning(place, problem, remedy);
+    }
+
     /// Returns the value of a result, or `None` after recording its error.
     pub fn read<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|e| self.unread.push(e.to_string())).ok()
@@ -160,5 +175,47 @@ impl Findings {
     /// Returns whether one is an error or a warning.
     pub fn has_problem(&self) -> bool {
         self.all.iter().any(Finding::is_problem)
+    }
+}
+
+/// Returns the remedy for a value at a place.
+pub fn remedy_at(place: &str) -> String {
+    match place.split([' ', ',']).next() {
+        Some(source @ ("user-data" | "vendor-data" | "vendor-data2")) => {
+            format!(
+                "correct the {source} at the cloud, then boot a new instance, or: cloud-init clean && reboot"
+            )
+        }
+        _ => "correct the file; check it with: cloud-init doctor".into(),
+    }
+}
+
+/// Returns `SOURCE, line LINE` of a position, or `or` if it has no line.
+pub fn place_at(at: &Position, or: &str) -> String {
+    split_position(&format!("{at}: ")).map_or_else(|| or.to_string(), |(place, _)| place)
+}
+
+/// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.
+pub fn split_position(text: &str) -> Option<(String, String)> {
+    let (position, rest) = text.split_once(": ")?;
+    let (position, column) = position.rsplit_once(':')?;
+    let (source, line) = position.rsplit_once(':')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(line) && is_number(column)).then(|| (format!("{source}, line {line}"), rest.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn position_is_split_from_the_message() {
+        let read = |text| {
+            super::split_position(text).map(|(place, rest)| format!("{place}|{rest}")).unwrap_or_default()
+        };
+        assert_eq!(
+            read("vendor-data part-001:4:3: users[1].nmae: unknown key"),
+            "vendor-data part-001, line 4|users[1].nmae: unknown key"
+        );
+        assert_eq!(read("/etc/cloud/cloud.cfg:2:1: a: b"), "/etc/cloud/cloud.cfg, line 2|a: b");
+        assert_eq!(read("no position: here"), "");
     }
 }

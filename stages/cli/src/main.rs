@@ -12,6 +12,7 @@ mod cloud_id;
 mod collect_logs;
 mod devel;
 mod doctor;
+mod exit;
 mod explain;
 mod finding;
 mod json;
@@ -102,7 +103,10 @@ fn run(global: &GlobalOptions, path: &[&str], args: &Matches) -> Option<ExitCode
         ["state", "repair"] => state_files::repair(machine, args.flag("plan")),
         ["apply"] => plan::apply(machine, global, &Arguments::read(args)?),
         ["cloud-id"] => cloud_id::run(with_warnings(), &Arguments::read(args)?),
-        ["schema"] | ["devel", "schema"] => schema::run(machine, &Arguments::read(args)?),
+        ["schema"] | ["devel", "schema"] => {
+            let args = Arguments::read(args)?;
+            explain::of_schema(machine, &args).unwrap_or_else(|| schema::run(machine, &args))
+        }
         ["explain"] => explain::key(machine, &Arguments::read(args)?),
         ["try"] => trial::run(machine, global, &Arguments::read(args)?),
         ["features"] => {
@@ -118,15 +122,4 @@ fn run(global: &GlobalOptions, path: &[&str], args: &Matches) -> Option<ExitCode
         ["dhclient-hook"] => ExitCode::SUCCESS,
         _ => return None,
     })
-}
-
-/// Returns the exit code of a command; an error is printed behind `prefix`.
-fn exit_code<E: std::fmt::Display>(prefix: &str, done: Result<(), E>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{prefix}{e}");
-            ExitCode::FAILURE
-        }
-    }
 }

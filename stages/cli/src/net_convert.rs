@@ -9,7 +9,7 @@ use state::NetworkFormat;
 use system::{Error, Result, System, warning};
 
 use crate::arguments::NetConvert;
-use crate::exit_code;
+use crate::exit::exit_code;
 use crate::machine::Machine;
 
 /// The limit for the input, in bytes.

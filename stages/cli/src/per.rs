@@ -40,7 +40,7 @@ pub fn run(words: &[String]) -> ExitCode {
     if name.contains('/') {
         return fail("name cannot contain a /");
     }
-    if !nix::unistd::geteuid().is_root() {
+    if !crate::machine::Machine::is_root() {
         return fail("must be root");
     }
     match crate::arguments::resolve_root(root)

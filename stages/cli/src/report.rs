@@ -40,7 +40,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Report) -> ExitCode
     if written.is_ok() {
         eprintln!("Wrote {path}");
     }
-    crate::exit_code("error: ", written)
+    crate::exit::exit_code("error: ", written)
 }
 
 fn page(machine: &Machine, global: &GlobalOptions) -> String {

@@ -23,7 +23,7 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 const SEED_FILES: [&str; 3] = ["meta-data", "network-config", "vendor-data"];
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Try) -> ExitCode {
-    attempt(machine, global, args).unwrap_or_else(|e| crate::exit_code("error: ", Err(e)))
+    attempt(machine, global, args).unwrap_or_else(|e| crate::exit::exit_code("error: ", Err(e)))
 }
 
 fn attempt(machine: &Machine, global: &GlobalOptions, args: &Try) -> Result<ExitCode> {

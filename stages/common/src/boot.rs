@@ -76,11 +76,6 @@ impl Boot {
         items.iter().filter_map(|n| n.as_str().map(Into::into)).collect()
     }
 
-    /// Returns upstream's word for the stage in messages.
-    pub(crate) fn mode_name(&self) -> &'static str {
-        if self.stage == StageName::Local { "local" } else { "net" }
-    }
-
     /// Logs a step of the stage.
     pub fn log_step(&self, text: &str) {
         debug!(self.sys, "{text}");

@@ -46,8 +46,10 @@ impl Events {
 
     /// Logs the enabled events, and for each event in `requested` whether it is one of them.
     pub(crate) fn log(&self, boot: &Boot, requested: &[Event]) {
-        let format_event =
-            |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
+        let format_event = |event: &Event| {
+            let constant = event.as_str().to_ascii_uppercase().replace('-', "_");
+            format!("<EventType.{constant}: '{event}'>")
+        };
         let on = self.of_user.as_ref().unwrap_or(&self.default);
         for event in requested {
             let all = on.iter().map(format_event).collect::<Vec<_>>().join(", ");

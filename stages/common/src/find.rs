@@ -258,7 +258,8 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
     let instance = &found.instance;
     record.set_datasource(&instance.description);
     boot.sys.set_cause("instance", "");
-    let (mode, is_new) = (boot.mode_name(), if found.is_new { "True" } else { "False" });
+    let mode = if boot.stage == StageName::Local { "local" } else { "net" };
+    let is_new = if found.is_new { "True" } else { "False" };
     debug!(boot.sys, "[{mode}] init will now be targeting instance id: {}. new={is_new}", instance.id);
     if found.is_cached && is_activated(boot, record, instance) {
         return record.configure_stored_reporting(boot, instance);

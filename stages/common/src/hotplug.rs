@@ -14,7 +14,7 @@ use state::{Cached, Instance, Status};
 use system::{Command, Deadline, Error, Level, Result, debug, info, warning};
 
 use crate::events::Events;
-use crate::network::{WriteOptions, may_bring_up, network_inputs, write_network};
+use crate::network::{NICS_FILE, WriteOptions, may_bring_up, network_inputs, write_network};
 use crate::status::Record;
 use crate::{Boot, Hotplug, error_prefix};
 
@@ -27,15 +27,6 @@ const MAX_QUEUE_BYTES: u64 = 64 << 10;
 const FIFO: &str = "share/hook-hotplug-cmd";
 /// The log of the hook, below the run directory.
 const HOOK_LOG: &str = "hook-hotplug.log";
-/// The MAC addresses of the NICs for which this boot applied the network configuration, below the run directory.
-const NICS_FILE: &str = "nics";
-
-/// Records the NICs that the network configuration is about to be applied to.
-pub(crate) fn record_nics(boot: &Boot) {
-    let macs: Vec<String> = nics::read(&boot.sys).into_iter().map(|nic| nic.mac + "\n").collect();
-    let path = boot.layout.run(NICS_FILE);
-    boot.sys.log_error(Level::Warning, boot.sys.write(path, macs.concat(), system::WriteOptions::default()));
-}
 
 /// Makes udev report the NICs again that were plugged in after the network configuration was applied, and before its rule for them was
 /// installed and the queue was open.

@@ -17,14 +17,17 @@ use netconfig::{
     apply_mode, bring_up, decide, facts, fallback_config, find_replaced, from_format, nics, source,
 };
 use state::{Instance, NetworkConfig};
-use system::{Result, debug, info, warning};
+use system::{Level, Result, debug, info, warning};
 
 use crate::events::Events;
 use crate::status::Record;
-use crate::{Boot, FoundInstance, NotFound, StageName, hotplug, measure};
+use crate::{Boot, FoundInstance, NotFound, StageName, measure};
 
 /// The name of the step that applies the network configuration, as a cause of effects.
 pub(crate) const NETWORK_STEP: &str = "network";
+
+/// The MAC addresses of the NICs for which this boot applied the network configuration, below the run directory.
+pub(crate) const NICS_FILE: &str = "nics";
 
 /// How to write a network configuration.
 pub(crate) struct WriteOptions<'a> {
@@ -73,6 +76,13 @@ fn apply_until_done(
     }
 }
 
+/// Records the NICs that the network configuration is about to be applied to.
+fn record_nics(boot: &Boot) {
+    let macs: Vec<String> = nics::read(&boot.sys).into_iter().map(|nic| nic.mac + "\n").collect();
+    let path = boot.layout.run(NICS_FILE);
+    boot.sys.log_error(Level::Warning, boot.sys.write(path, macs.concat(), system::WriteOptions::default()));
+}
+
 /// Returns whether the network was applied or did not have to be; after an error it stays due.
 fn apply_if_due(
     boot: &Boot,
@@ -98,7 +108,7 @@ fn apply_if_due(
         return true;
     }
     boot.sys.set_cause(NETWORK_STEP, "");
-    hotplug::record_nics(boot);
+    record_nics(boot);
     for finding in events.findings.iter() {
         warning!(boot.sys, "{finding}");
     }
@@ -166,7 +176,7 @@ fn decide_network(boot: &Boot, instance: Option<&Instance>) -> Decision {
         return decision;
     }
     // Not earlier, as these may have to wait for udev to name the NICs.
-    if let Some(config) = facts::command_line_config(sys, &boot.command_line) {
+    if let Some(config) = netconfig::command_line_config(sys, &boot.command_line) {
         let why = "no source has a network config: using ip= from the kernel command line";
         return decision.with_fallback(&config, why);
     }

@@ -16,7 +16,7 @@ pub(super) fn has_break(text: &str) -> bool {
 
 /// Writes text and returns whether it was quoted. With `split` it may be folded over several lines, indented by `indent`.
 pub(super) fn write_text(writer: &mut Writer, text: &str, indent: usize, split: bool) -> bool {
-    if may_be_plain(text) && reads_as_text(text) {
+    if may_be_plain(text) && scalar::resolve(text) == Tag::Str {
         writer.write_indicator("", true);
         write_folded(writer, text, indent, Folding { split, quoted: false });
         return false;
@@ -186,9 +186,4 @@ fn escape(c: char) -> String {
         }
     };
     format!("\\{short}")
-}
-
-/// Returns whether a plain scalar is read as text.
-fn reads_as_text(text: &str) -> bool {
-    scalar::resolve(text) == Tag::Str
 }

@@ -249,13 +249,8 @@ fn mount_point(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
         (fields.next()? == device).then_some(())?;
-        Some(unescaped(fields.next()?))
+        Some(system::unescape(fields.next()?))
     })
-}
-
-/// Returns a mount point without the escapes that /proc/mounts has for spaces and backslashes.
-pub fn unescaped(point: &str) -> String {
-    point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use system::{Command, Error, Result, System, debug};
 
-use crate::media;
-
 pub const WSLPATH: &str = "/usr/bin/wslpath";
 /// The limit for one program. The first on the Windows side takes longer than the others.
 // Wait: WSL | one program of Windows | -
@@ -70,7 +68,7 @@ pub(crate) fn drives(mounts: &str) -> Vec<String> {
     let drive = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, point, "9p", options, _, _] = fields.as_slice() else { return None };
-        options.contains("aname=drvfs").then(|| media::unescaped(point))
+        options.contains("aname=drvfs").then(|| system::unescape(point))
     };
     mounts.lines().filter_map(drive).collect()
 }

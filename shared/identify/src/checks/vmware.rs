@@ -26,7 +26,7 @@ pub fn vmware(facts: &Facts<'_>) -> Verdict {
     if facts.virt() != "vmware" {
         return not_found(format!("virtualization is '{}', not 'vmware'", facts.virt()));
     }
-    if !has_tool(facts) {
+    if !TOOLS.iter().any(|tool| facts.commands.find(tool).is_some()) {
         return not_found("neither vmware-rpctool nor vmtoolsd is installed");
     }
     for field in FIELDS {
@@ -37,11 +37,6 @@ pub fn vmware(facts: &Facts<'_>) -> Verdict {
         }
     }
     customization(facts)
-}
-
-/// Returns whether one of VMware's tools is installed.
-fn has_tool(facts: &Facts<'_>) -> bool {
-    TOOLS.iter().any(|tool| facts.commands.find(tool).is_some())
 }
 
 /// Returns the first output of a tool that is an answer. If one tool has none, the silence of the other does not count.

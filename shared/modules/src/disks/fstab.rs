@@ -186,16 +186,10 @@ fn is_cloudconfig_line(line: &str) -> bool {
     !line.trim_start().starts_with('#') && options.split(',').any(|o| o == CLOUDCONFIG_OPTION)
 }
 
-/// Returns the lines of others: the module's own are written again, empty ones are dropped.
-fn foreign_lines(fstab: &str) -> impl Iterator<Item = &str> {
-    fstab.lines().filter(|line| !is_cloudconfig_line(line) && !line.trim().is_empty())
-}
-
 fn listed_devices(fstab: &str) -> Vec<String> {
-    foreign_lines(fstab)
-        .filter(|line| !line.trim_start().starts_with('#'))
-        .filter_map(|line| line.split_whitespace().next().map(String::from))
-        .collect()
+    let foreign =
+        fstab.lines().filter(|line| !is_cloudconfig_line(line) && !line.trim_start().starts_with('#'));
+    foreign.filter_map(|line| line.split_whitespace().next().map(String::from)).collect()
 }
 
 /// Returns the new text. Upstream does not mark the line of its swap file, which counts as marked. `keep`: part of the

@@ -25,7 +25,9 @@ use crate::source::{APPLIED_MARKER, ApplyMode, Outcome};
 pub use files::write_options;
 use files::{select_files, write_files};
 pub use request::{Applied, ApplyRequest};
-pub use settle::{DEFAULT_WAIT, fallback_config, find_replaced, from_format, settled_nics};
+pub use settle::{
+    DEFAULT_WAIT, command_line_config, fallback_config, find_replaced, from_format, settled_nics,
+};
 use settle::{settle_udev, wait_for_nics};
 
 /// The maximum number of logged findings on one configuration.
@@ -67,7 +69,8 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             let wanted = rename::desired_links(config);
             let nics = settle_udev(sys, &wanted, nics::read(sys));
             let missing = rename::missing(&wanted, &nics);
-            let errors: Vec<String> = missing.into_iter().map(rename::not_present_message).collect();
+            let error = |link: &rename::DesiredLink| lines::nic_not_present(&link.mac, &link.name);
+            let errors: Vec<String> = missing.into_iter().map(error).collect();
             let is_known = || {
                 let path = format!("{}/{MANIFEST}", request.data_dir);
                 !Manifest::read(sys, &path).missing_nics.is_empty()

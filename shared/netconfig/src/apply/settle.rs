@@ -119,6 +119,17 @@ pub fn from_format(
     Ok(config)
 }
 
+/// Returns the network that the command line describes if there are no files of the initramfs, for a machine that would
+/// otherwise use DHCP on its preferred NIC. `None` if it describes no device that exists or that it builds.
+pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
+    if !parse::kernel::describes_network(command_line) {
+        return None;
+    }
+    let format = NetworkFormat::KernelCommandLine;
+    let config = from_format(sys, &format, &Node::from(command_line), None).ok()?;
+    config.get("config").is_some_and(|entries| !entries.is_falsy()).then_some(config)
+}
+
 /// Returns a configuration with DHCP on the preferred NIC, once udev has named the NICs; `None` without a NIC.
 pub fn fallback_config(sys: &System) -> Option<Node> {
     let command_line = sys.kernel_command_line();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use config::{Map, Node, Value, join_key};
 
 use crate::address::{self, is_ipv6};
-use crate::facts::glob_match;
+use crate::glob::glob_match;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;

@@ -79,7 +79,7 @@ fn unsupported(dialect: IfcfgDialect) -> &'static Unsupported {
 }
 
 fn available(sys: &System) -> bool {
-    let target = Target::for_machine(sys);
+    let target = Target::for_distro(sys.os_release().get("ID").unwrap_or_default());
     if target.files.ifcfg.is_none() {
         return false;
     }

@@ -53,11 +53,6 @@ impl Target {
             ..self
         }
     }
-
-    /// Returns the settings of the distribution that os-release names.
-    pub fn for_machine(sys: &System) -> Target {
-        Target::for_distro(sys.os_release().get("ID").unwrap_or_default())
-    }
 }
 
 #[cfg(test)]

@@ -87,10 +87,6 @@ impl Parser {
             self.at += 2;
             return Some("not in");
         }
-        self.comparison_sign()
-    }
-
-    fn comparison_sign(&mut self) -> Option<&'static str> {
         ["==", "!=", "<", "<=", ">", ">="].into_iter().find(|sign| self.eat(sign))
     }
 

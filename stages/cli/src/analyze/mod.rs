@@ -18,7 +18,7 @@ use system::{Command, System, WriteOptions, warning};
 pub use plot::svg::escape;
 
 use crate::arguments::{Analysis, AnalyzeFiles, DEFAULT_LOG};
-use crate::exit_code;
+use crate::exit::exit_code;
 use crate::machine::{Machine, output_path};
 
 /// The limit for the input, in bytes: as for files that `System` reads.

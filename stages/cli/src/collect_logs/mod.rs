@@ -13,7 +13,7 @@ use archive::{Archive, Attributes};
 use system::{Command, Error, Result, ResultExt, System, WriteOptions, warning};
 
 use crate::arguments::CollectLogs;
-use crate::exit_code;
+use crate::exit::exit_code;
 use crate::machine::{Machine, output_path};
 
 /// The default output file.

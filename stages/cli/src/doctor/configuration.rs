@@ -6,8 +6,7 @@ use serde_json::json;
 use state::layout::RAW_DATA;
 
 use super::page::Page;
-use super::results::{add_config_finding, place_at};
-use crate::finding::Layer;
+use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 use config::provenance::MergeInput;
 
@@ -33,12 +32,12 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
         page.findings.unread.push(format!("{path}: readable by root only"));
     }
     for finding in settings.findings.iter() {
-        add_config_finding(page, finding.kind == config::FindingKind::Deprecated, &finding.to_string());
+        page.findings.add_of_config(finding.kind == config::FindingKind::Deprecated, &finding.to_string());
     }
     for finding in modules::ineffective_keys(&settings.merged, machine.distro()) {
         // One configuration of an image may serve several distributions.
         if finding.at.source.as_deref().is_some_and(|source| source.starts_with("user-data")) {
-            add_config_finding(page, false, &finding.to_string());
+            page.findings.add_of_config(false, &finding.to_string());
             let lists = if finding.message.ends_with("module list") { &MODULE_LISTS[..] } else { &[] };
             let is_own = |node: &&Node| node.at.source.as_deref() != Some(MAIN_FILE);
             let own = lists.iter().filter_map(|list| Some((list, settings.merged.get(list).filter(is_own)?)));

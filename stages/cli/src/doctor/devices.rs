@@ -3,8 +3,7 @@
 use config::Node;
 
 use super::page::Page;
-use super::results::place_at;
-use crate::finding::Layer;
+use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 
 /// Options of rows of /etc/fstab that need not be mounted, or that cloud-init wrote.

@@ -11,8 +11,7 @@ use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
-use super::results::place_at;
-use crate::finding::{Layer, Severity};
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
 
@@ -85,7 +84,8 @@ impl Sshd {
         let lists = |keyword: &str, names: &[&str]| {
             let user_part = |pattern: &str| pattern.split('@').next().unwrap_or_default().to_string();
             let patterns: Vec<String> = self.values(keyword).map(user_part).collect();
-            let is_in = names.iter().any(|name| patterns.iter().any(|pattern| matches(pattern, name)));
+            let is_in =
+                names.iter().any(|name| patterns.iter().any(|pattern| netconfig::glob_match(pattern, name)));
             (!patterns.is_empty(), is_in)
         };
         match (
@@ -100,19 +100,6 @@ impl Sshd {
             (.., (true, false)) => Some("AllowGroups"),
             _ => None,
         }
-    }
-}
-
-/// Returns whether a pattern of sshd_config(5), with `*` and `?`, matches a name.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    match (pattern.chars().next(), name.chars().next()) {
-        (None, None) => true,
-        (Some('*'), _) => {
-            matches(&pattern[1..], name)
-                || name.chars().next().is_some_and(|c| matches(pattern, &name[c.len_utf8()..]))
-        }
-        (Some(p), Some(n)) if p == '?' || p == n => matches(&pattern[p.len_utf8()..], &name[n.len_utf8()..]),
-        _ => false,
     }
 }
 

@@ -50,7 +50,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
         page.findings.error(&global.root, "not the root of a system: it has no /etc", remedy);
         return page;
     }
-    let (settings, inputs) = crate::explain::replay_merge(machine);
+    let (settings, inputs) = crate::schema::replay_merge(machine);
     let log = BootLog::read(machine, &mut page.findings.unread);
     let boot = boot::section(machine, &mut page);
     units::section(machine, &mut page);

@@ -209,7 +209,7 @@ fn overriding(machine: &Machine, link: &str) -> Vec<String> {
                 .lines()
                 .filter_map(|line| line.trim().strip_prefix("Name="))
                 .flat_map(str::split_whitespace);
-            if names.any(|pattern| super::login::matches(pattern, link)) {
+            if names.any(|pattern| netconfig::glob_match(pattern, link)) {
                 found
                     .push(format!("{top}/{name} is read for {link} instead of 10-cloud-init-{link}.network"));
             }

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 
-use config::Position;
 use serde_json::Value;
 use state::StageStatus;
 
@@ -11,7 +10,7 @@ use super::boot_log::BootLog;
 use super::cause::Cause;
 use super::output::Output;
 use super::page::Page;
-use crate::finding::{Layer, Severity};
+use crate::finding::{Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
 
@@ -114,7 +113,7 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
 fn config_findings(v1: &Value, page: &mut Page) {
     for (kind, is_deprecated) in [("wrong", false), ("unknown", false), ("deprecated", true)] {
         for text in json::texts(&v1["config_findings"], kind).take(MAX_FINDINGS) {
-            add_config_finding(page, is_deprecated, text);
+            page.findings.add_of_config(is_deprecated, text);
         }
     }
 }
@@ -354,59 +353,4 @@ pub fn fold(severity: Severity, failure: &str, evidence: &[String], page: &mut P
         }
     }
     true
-}
-
-/// Adds a finding of the configuration, `SOURCE:LINE:COLUMN: KEY: PROBLEM`.
-pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
-    page.findings.layer = Layer::Configuration;
-    let (place, problem) = split_position(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
-    if is_deprecated {
-        page.findings.note(place, problem);
-        return;
-    }
-    let remedy = remedy_at(&place);
-    // As in the status, which is "degraded".
-    page.findings.warning(place, problem, remedy);
-}
-
-/// Returns the remedy for a value at a place.
-fn remedy_at(place: &str) -> String {
-    match place.split([' ', ',']).next() {
-        Some(source @ ("user-data" | "vendor-data" | "vendor-data2")) => {
-            format!(
-                "correct the {source} at the cloud, then boot a new instance, or: cloud-init clean && reboot"
-            )
-        }
-        _ => "correct the file; check it with: cloud-init doctor".into(),
-    }
-}
-
-/// Returns `SOURCE, line LINE` of a position, or `or` if it has no line.
-pub fn place_at(at: &Position, or: &str) -> String {
-    split_position(&format!("{at}: ")).map_or_else(|| or.to_string(), |(place, _)| place)
-}
-
-/// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.
-fn split_position(text: &str) -> Option<(String, String)> {
-    let (position, rest) = text.split_once(": ")?;
-    let (position, column) = position.rsplit_once(':')?;
-    let (source, line) = position.rsplit_once(':')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(line) && is_number(column)).then(|| (format!("{source}, line {line}"), rest.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn position_is_split_from_the_message() {
-        let read = |text| {
-            super::split_position(text).map(|(place, rest)| format!("{place}|{rest}")).unwrap_or_default()
-        };
-        assert_eq!(
-            read("vendor-data part-001:4:3: users[1].nmae: unknown key"),
-            "vendor-data part-001, line 4|users[1].nmae: unknown key"
-        );
-        assert_eq!(read("/etc/cloud/cloud.cfg:2:1: a: b"), "/etc/cloud/cloud.cfg, line 2|a: b");
-        assert_eq!(read("no position: here"), "");
-    }
 }

@@ -30,7 +30,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Returns the page.
 pub fn page(machine: &Machine) -> Page {
     let mut page = Page::default();
-    let (settings, inputs) = crate::explain::replay_merge(machine);
+    let (settings, inputs) = crate::schema::replay_merge(machine);
     let id = match Instance::load(&machine.sys, &machine.layout) {
         Cached::Python { id } => id.unwrap_or_default(),
         Cached::Instance(_) => {

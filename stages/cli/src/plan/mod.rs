@@ -31,7 +31,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
 fn exit_code(done: Result<bool>) -> ExitCode {
     match done {
         Ok(has_errors) => ExitCode::from(u8::from(has_errors)),
-        Err(e) => crate::exit_code("error: ", Err(e)),
+        Err(e) => crate::exit::exit_code("error: ", Err(e)),
     }
 }
 

@@ -5,6 +5,7 @@
 mod base;
 mod formats;
 mod input;
+mod replay;
 mod report;
 mod shell;
 mod user_data;
@@ -19,31 +20,19 @@ use system::warning;
 
 use crate::arguments::{Schema, SchemaFormat, SchemaType};
 use crate::doctor::configuration::unknown_datasources;
+use crate::exit::fail;
 use crate::machine::Machine;
 use validation::{Document, Source, Validation};
 
-pub use input::read as read_input;
+pub use input::{documents, read as read_input};
+pub use replay::{PART_LAYERS, merge_parts, replay_merge};
 pub use user_data::configs;
 
 pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
-    if let Some(name) = &args.docs {
-        return crate::explain::docs(name);
-    }
     let given = match input::documents(args) {
         Ok(given) => given,
         Err(message) => return fail(&message),
     };
-    if let Some(key) = &args.explain {
-        let key = Some(key.as_str()).filter(|key| !key.is_empty());
-        let explain = |file: &Document| crate::explain::explain_file(machine, &file.path, key);
-        return match given.is_empty() {
-            true => crate::explain::run(machine, key),
-            false => given
-                .iter()
-                .map(explain)
-                .fold(ExitCode::SUCCESS, |all, one| if one == ExitCode::SUCCESS { all } else { one }),
-        };
-    }
     let documents = match (given.is_empty(), args.system) {
         (false, false) => given,
         (true, true) => {
@@ -55,7 +44,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
                     "Unable to read system userdata or vendordata as non-root user. Try using sudo.",
                 );
             }
-            let (_, inputs) = crate::explain::replay_merge(machine);
+            let (_, inputs) = replay_merge(machine);
             for (place, problem) in unknown_datasources(&inputs) {
                 eprintln!("WARNING: {place}: {problem}");
             }
@@ -109,15 +98,6 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
         SchemaFormat::Text => {}
     }
     if invalid.is_empty() && !failed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Prints an error as upstream does.
-pub fn fail(message: &str) -> ExitCode {
-    match message.starts_with("Config file ") {
-        true => eprintln!("Error: {message}"),
-        false => eprintln!("Error:\n{message}"),
-    }
-    ExitCode::FAILURE
 }
 
 /// Returns the documents of this instance: as they were processed, or else as they were received.
@@ -176,10 +156,12 @@ fn validate(machine: &Machine, part: &Document, args: &Schema) -> Result<Validat
         }
         SchemaType::CloudConfig => {
             let name = if part.parts.is_some() { part.name } else { path };
-            user_data::check(machine, args, name, &bytes).map_err(|why| match why {
-                NotValidated::Skipped(reason) if reason.is_empty() => nothing(),
-                why => why,
-            })?
+            user_data::check(machine, args, name, &bytes, || replay_merge(machine).0.merged).map_err(
+                |why| match why {
+                    NotValidated::Skipped(reason) if reason.is_empty() => nothing(),
+                    why => why,
+                },
+            )?
         }
     };
     if args.system && part.parts.is_none() {

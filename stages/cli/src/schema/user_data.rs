@@ -15,7 +15,6 @@ use userdata::{Part, parts::expand, patch, read_config};
 use super::validation::{Source, Validation};
 use super::{NotValidated, format_error, not_evaluated, render_template, shell};
 use crate::arguments::Schema;
-use crate::explain::replay_merge;
 use crate::machine::Machine;
 
 const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
@@ -25,11 +24,18 @@ const MAX_LEVELS: usize = 4;
 /// The bytes that are searched for the texts of parts.
 const MAX_SEARCH: usize = 16 << 20;
 
-/// Validates data whose name in messages is `name`. Fails if there is nothing to validate, or a template cannot be rendered.
-pub fn check(machine: &Machine, args: &Schema, name: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
+/// Validates data whose name in messages is `name`, with `--system` as a part of the configuration `of_instance`. Fails if
+/// there is nothing to validate, or a template cannot be rendered.
+pub fn check(
+    machine: &Machine,
+    args: &Schema,
+    name: &str,
+    bytes: &[u8],
+    of_instance: impl FnOnce() -> Node,
+) -> Result<Validation, NotValidated> {
     let mut checker = Checker::new(machine, args.instance_data.as_deref(), name, bytes);
     checker.unpack(bytes, name, 0)?;
-    checker.check_merged(args.system);
+    checker.check_merged(args.system.then(of_instance).as_ref());
     let result = checker.result;
     if result.sources.is_empty() && result.findings.is_empty() {
         return Err(NotValidated::Skipped(result.notes.join("\n")));
@@ -385,13 +391,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Adds what only the configuration of all parts shows.
-    fn check_merged(&mut self, is_system: bool) {
+    fn check_merged(&mut self, of_instance: Option<&Node>) {
         if self.is_patched {
             let found = schema::check_cloud_config(&self.merged, &modules::where_key_belongs);
             found.iter().cloned().for_each(|finding| self.result.add(finding));
         }
-        let (machine, of_instance) = (self.machine, is_system.then(|| replay_merge(self.machine).0.merged));
-        let base = of_instance.as_ref().unwrap_or(&machine.settings.merged);
+        let machine = self.machine;
+        let base = of_instance.unwrap_or(&machine.settings.merged);
         let system_info = base.get("system_info").unwrap_or(base);
         let target = schema::Target { sys: &machine.sys, distro: machine.distro(), system_info, base };
         let place = |finding: &Finding| (finding.at.source.clone(), finding.at.line, finding.at.column);
