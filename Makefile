@@ -198,7 +198,7 @@ fresh: root ## run make demo and make test in minimal chroots (root; SUITES= FRE
 record-check: root deps ## compare the stored results of upstream with those of the packaged cloud-init (root, 30 min)
 	$(AS_ROOT) CARGO='$(CARGO)' RUN='$(RUN)' tests/record-check
 
-nova-check: ## compare the stored seeds of OpenStack's nova with those of the newest one (3 min)
+nova-check: ## compare the stored seeds of OpenStack's nova with those of the newest one (5 min)
 	$(RUN) tests/nova-check
 
 # POINTS of each kind per stage; 300 take 50 minutes.
