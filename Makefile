@@ -32,7 +32,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install publish release-tests generated docs deps demo desk test lint unit devices check-units package-tests whole slow slow-tests weekly test-all \
-    programs record-check root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide \
+    programs record-check nova-check root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide \
     image bootable-image browser clean
 
 help: ## list the targets
@@ -141,8 +141,8 @@ browser: deps ## build the check of docs/how-to/try.md, and try it in headless C
 	$(RUN) $(CARGO) build -q -p cloud-init
 	@if command -v chromium >/dev/null; then tests/browser/test $(or $(CARGO_TARGET_DIR),target)/debug; else echo 'not tried: test browser: chromium is not installed'; fi
 
-weekly: ## run the tests of every week: records, source release, architectures, images, torture, fresh machine (root, hours)
-	+@$(MAKE) -k record-check dist-tests architectures image bootable-image torture roots fresh browser
+weekly: ## run the tests of every week: records, seeds of nova, source release, architectures, images, torture, fresh machine (root, hours)
+	+@$(MAKE) -k record-check nova-check dist-tests architectures image bootable-image torture roots fresh browser
 
 test-all: ## run all tests: `make test`, `make slow` and `make weekly` (root, hours)
 	+@$(MAKE) -k test slow weekly
@@ -197,6 +197,9 @@ fresh: root ## run make demo and make test in minimal chroots (root; SUITES= FRE
 # The same for some clouds or modules: tests/record-check NAME.
 record-check: root deps ## compare the stored results of upstream with those of the packaged cloud-init (root, 30 min)
 	$(AS_ROOT) CARGO='$(CARGO)' RUN='$(RUN)' tests/record-check
+
+nova-check: ## compare the stored seeds of OpenStack's nova with those of the newest one (5 min)
+	$(RUN) tests/nova-check
 
 # POINTS of each kind per stage; 300 take 50 minutes.
 POINTS ?= 300

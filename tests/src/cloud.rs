@@ -38,6 +38,7 @@ pub struct Cloud {
     variables: Vec<(&'static str, String)>,
     compares_tables: bool,
     compares_fstab: bool,
+    password: Option<(&'static str, &'static str)>,
     compared_paths: &'static [&'static str],
     omitted_facts: &'static [&'static str],
     fails: bool,
@@ -90,6 +91,7 @@ impl Cloud {
             variables: Vec::new(),
             compares_tables: false,
             compares_fstab: false,
+            password: None,
             compared_paths: &[],
             omitted_facts: &[],
             fails: false,
@@ -463,6 +465,12 @@ impl Cloud {
         self
     }
 
+    /// Compares whether the hash of this user's password is one of this password, too.
+    pub fn with_password(mut self, user: &'static str, password: &'static str) -> Cloud {
+        self.password = Some((user, password));
+        self
+    }
+
     /// Compares these files, or all below these directories, too: their modes, and what they contain or point to. Of a
     /// directory that is named with a slash at its end, only names and modes are compared.
     pub fn with_files(mut self, paths: &'static [&'static str]) -> Cloud {
@@ -493,6 +501,10 @@ impl Cloud {
             let lines = fstab.lines().filter(|line| line.contains("comment=cloudconfig"));
             let ends = lines.map(|line| line.splitn(3, '\t').take(2).collect::<Vec<_>>().join(" ") + "\n");
             facts.push(("fstab".into(), ends.collect()));
+        }
+        if let Some((user, password)) = self.password {
+            let shadow = read_text(&root.join("etc/shadow"));
+            facts.push(("password".into(), password_of(&shadow, user, password).to_string() + "\n"));
         }
         if !self.compared_paths.is_empty() {
             let mut files = String::new();
@@ -530,6 +542,19 @@ impl Cloud {
         }
         let log = std::fs::read_to_string(upper.join("var/log/cloud-init.log")).unwrap_or_default();
         eprintln!("{:?}\n{}\n{log}\n{}", boot.codes, boot.output, self.requests());
+    }
+}
+
+/// Returns whether shadow(5) has a SHA-512 hash of this password for a user who is not locked.
+pub fn password_of(shadow: &str, user: &str, password: &str) -> &'static str {
+    let mut fields = shadow.lines().map(|line| line.split(':'));
+    let hash = fields.find_map(|mut line| (line.next() == Some(user)).then(|| line.next())).flatten();
+    let salt = hash.and_then(|hash| hash.strip_prefix("$6$")?.rsplit_once('$'));
+    let Some((salt, _)) = salt else { return "no hash" };
+    let again = Command::new("openssl").args(["passwd", "-6", "-salt", salt, password]).output();
+    match again.is_ok_and(|made| Some(String::from_utf8_lossy(&made.stdout).trim()) == hash) {
+        true => "accepted",
+        false => "refused",
     }
 }
 

@@ -38,7 +38,7 @@ use std::process::{Command, Stdio};
 pub use book::{Block, Page};
 pub use case::Case;
 pub use check::{first_boot, later_boot, new_instance, second_boot};
-pub use cloud::{Cloud, MAC, record_path};
+pub use cloud::{Cloud, MAC, password_of, record_path};
 pub use example_machines::EXAMPLE_MACHINES;
 pub use explain::{cloud_count, explained, install_explain};
 pub use facts::Facts;

@@ -1,10 +1,12 @@
-//! The files of the network renderers, loaded by their readers: netplan, ifupdown, networkd and NetworkManager of Debian. The
-//! reader must reject what a case's file `refused` names, because its input demands it, and accept everything else.
+//! The files of the network renderers, loaded by their readers: netplan, ifupdown, networkd and NetworkManager of Debian; netplan
+//! also loads the network of each cloud of `tests/clouds`. The reader must reject what a case's file `refused` names, because its input demands it, and accept everything else.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use tests::{Machine, fail, script, suite, tests_dir};
+use tests::{Machine, binaries, fail, script, suite, tests_dir};
 
 #[test]
 fn network_services_accept_rendered_files() {
@@ -17,12 +19,32 @@ fn network_services_of_other_releases_accept_rendered_files() {
     ["bookworm", "sid"].iter().for_each(|suite| accept(suite));
 }
 
+/// Writes the network of each cloud for netplan, below a directory for the cloud.
+fn write_networks_of_clouds(top: &Path) {
+    for cloud in fs::read_dir(tests_dir().join("clouds")).into_iter().flatten().flatten() {
+        let network = cloud.path().join("upstream/network-config.json");
+        if fs::read_to_string(&network).is_ok_and(|text| text != "null\n") {
+            let expected = top.join(cloud.file_name()).join("expected/netplan");
+            let mut convert = Command::new(binaries().join("cloud-init"));
+            convert.args(["devel", "net-convert", "-k", "yaml", "-D", "ubuntu", "-O", "netplan", "-p"]);
+            let made = convert.arg(&network).arg("-d").arg(&expected).output();
+            assert!(made.as_ref().is_ok_and(|made| made.status.success()), "{}: {made:?}", network.display());
+        }
+    }
+}
+
 fn accept(suite: &str) {
     let cases = tests_dir().join("../shared/netconfig/tests/cases");
     let root = script("root", &[suite, "ifupdown", "network-manager", "netplan.io"]);
     let machine = Machine::from_root(&format!("network-files-{suite}"), &root);
     machine.put(&cases, "/srv/cases");
     machine.put(&tests_dir().join("guest"), "/srv/guest");
+    let clouds = scratch::TempDir::new();
+    write_networks_of_clouds(&clouds);
+    machine.put(&clouds, "/srv/clouds");
+    let of_clouds = machine.run(&["bash", "/srv/guest/network-consumers", "/srv/clouds", "netplan"]);
+    let accepted = of_clouds.lines().filter(|line| line.ends_with(" netplan accepted")).count();
+    assert!(accepted > 70 && accepted == of_clouds.lines().count(), "{suite}: {of_clouds}");
     let printed = machine.run(&["bash", "/srv/guest/network-consumers", "/srv/cases"]);
     let mut verdicts: BTreeMap<(String, String), String> = BTreeMap::new();
     for line in printed.lines() {

@@ -42,13 +42,14 @@ impl Parts<'_> {
 ///
 /// # Errors
 ///
-/// Fails if an include cannot be fetched or a limit is exceeded, because incomplete user-data may have unintended
-/// effects.
+/// Fails if an include outside of an archive cannot be fetched or a limit is exceeded, because incomplete user-data may have
+/// unintended effects.
 pub fn expand<'a>(
     blobs: impl IntoIterator<Item = &'a [u8]>,
     fetch: &mut dyn FnMut(&Include) -> Result<Vec<u8>>,
 ) -> Result<Parts<'a>> {
-    let mut expander = Expander { fetch, output: Parts::default(), number: 0, bytes: 0, includes: 0 };
+    let output = Parts::default();
+    let mut expander = Expander { fetch, output, number: 0, bytes: 0, includes: 0, in_archive: false };
     for blob in blobs {
         expander.blob(blob.into(), 0)?;
     }
@@ -62,6 +63,8 @@ struct Expander<'a, 'f> {
     number: usize,
     bytes: usize,
     includes: usize,
+    /// Whether the current part is from an archive, where upstream fetches no includes: a failing one is skipped.
+    in_archive: bool,
 }
 
 impl<'a> Expander<'a, '_> {
@@ -179,8 +182,12 @@ impl<'a> Expander<'a, '_> {
             if self.includes > MAX_INCLUDES {
                 return Err(Error::new(format!("more than {MAX_INCLUDES} includes")));
             }
-            let content = (self.fetch)(&include)?;
-            self.blob(content.into(), level + 1)?;
+            match (self.fetch)(&include) {
+                Err(e) if self.in_archive => {
+                    self.output.warnings.push(format!("skipping an include of cloud-config-archive: {e}"));
+                }
+                content => self.blob(content?.into(), level + 1)?,
+            }
         }
         Ok(())
     }
@@ -190,6 +197,7 @@ impl<'a> Expander<'a, '_> {
             self.output.warnings.push("skipping cloud-config-archive: not UTF-8".to_string());
             return Ok(());
         };
+        let outside = std::mem::replace(&mut self.in_archive, true);
         for item in archive::read(&text, &mut self.output.warnings, &mut self.output.notes) {
             self.charge(item.payload.len())?;
             let expands =
@@ -203,6 +211,7 @@ impl<'a> Expander<'a, '_> {
                 false => self.push_part(item)?,
             }
         }
+        self.in_archive = outside;
         Ok(())
     }
 

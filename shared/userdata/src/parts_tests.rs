@@ -55,6 +55,17 @@ fn archives_are_expanded() {
 }
 
 #[test]
+fn failed_include_of_an_archive_does_not_affect_the_rest() {
+    let blob = b"#cloud-config-archive\n- \"#include\\nhttp://h/x\"\n- '#!/bin/sh'\n";
+    let found = expand([&blob[..]], &mut fetchless).unwrap();
+    assert_eq!(shown(&found.parts), ["text/x-shellscript part-001 #!/bin/sh"]);
+    assert_eq!(found.warnings, ["skipping an include of cloud-config-archive: nothing is fetched here"]);
+    // An include beside the archive is as strict as without one.
+    let beside = [&blob[..], b"#include\nhttp://h/x"];
+    assert_eq!(expand(beside, &mut fetchless).unwrap_err().to_string(), "nothing is fetched here");
+}
+
+#[test]
 fn malformed_containers_are_reported_and_have_no_parts() {
     for (blob, warning) in [
         (
