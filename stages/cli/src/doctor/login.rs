@@ -11,6 +11,7 @@ use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
+use super::pam;
 use super::results::place_at;
 use crate::finding::{Layer, Severity};
 use crate::machine::Machine;
@@ -36,9 +37,10 @@ struct User<'a> {
 }
 
 impl User<'_> {
-    /// Returns whether one of these keys is set.
-    fn has(&self, keys: &[&str]) -> bool {
+    /// Returns whether one of these keys is set, or of the default user this one of the whole configuration.
+    fn gets(&self, keys: &[&str], merged: &Node, of_default: &str) -> bool {
         self.map.is_some_and(|map| keys.iter().any(|key| map.get(key).is_some()))
+            || self.is_default && merged.get(of_default).is_some()
     }
 }
 
@@ -125,7 +127,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let Some(passwd) = page.findings.read(sys.read_text("/etc/passwd")) else { return };
     let accounts = system::parse_passwd(&passwd);
     let users = configured_users(merged);
-    let runs_sshd = sys.is_live() && server(machine, &users, page);
+    let gets_keys = users.iter().any(|user| user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys"));
+    let runs_sshd = sys.is_live() && server(machine, gets_keys, page);
+    let made = sys.read_text(machine.layout.instance("new-users")).unwrap_or_default();
     let (mut lines, mut can_login, mut has_key, mut refused) = (Vec::new(), false, false, Vec::new());
     for user in &users {
         let place = place_at(&user.at, "users");
@@ -133,9 +137,15 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
             // Users of libnss-extrausers and snap are not looked for.
             let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
+            let others = || page.findings.all.iter();
             // A name that no account can have is reported already.
-            let is_reported = name != user.name && page.findings.all.iter().any(|f| f.place == place);
-            if !is_elsewhere && !user.is_default && !is_reported {
+            let is_reported = name != user.name && others().any(|f| f.place == place);
+            let was_made = made.lines().any(|made| made == user.name)
+                && others().all(|f| f.place != "users_groups" && !f.shows("users_groups"));
+            if was_made {
+                let problem = format!("user {name}, whom this instance's first boot created, was removed");
+                page.findings.note(place, problem);
+            } else if !is_elsewhere && !user.is_default && !is_reported {
                 let problem = format!("user {name} is configured and not in /etc/passwd");
                 page.findings.error(place, problem, USERS_GROUPS);
             }
@@ -159,6 +169,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             let problem = format!("user {name} cannot log in: the key in {file} is cut off or changed");
             let remedy = "a key is one line: compare it with the public key of the client";
             page.findings.warning(&place, problem, remedy);
+        }
+        if let Some((place, problem)) = access.refused_by_pam {
+            page.findings.error(place, problem, "correct the line; man pam.d describes it");
         }
         for (problem, remedy) in access.problems {
             page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
@@ -232,8 +245,7 @@ fn is_starting(machine: &Machine) -> bool {
 }
 
 /// Reports problems of the SSH server. Returns whether it runs, or is started for a connection.
-fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
-    let is_needed = users.iter().any(|user| user.has(&KEY_SOURCES));
+fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     if !["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| machine.sys.exists(path)) {
         if is_needed && !machine.sys.exists("/usr/sbin/dropbear") {
             let problem = "SSH keys are configured, but there is no SSH server";
@@ -287,7 +299,10 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
     // What follows from it, such as a script that restarts the server, comes after it.
     page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
     let never_tried = loaded.iter().all(|unit| !unit.was_checked());
-    let finding = page.findings.error("sshd", problem, remedy);
+    // Without it a password is enough for the console.
+    let is_intended = !is_wanted && !runs && !(is_needed && no_password(machine));
+    let severity = if is_intended { Severity::Note } else { Severity::Error };
+    let finding = page.findings.add(severity, "sshd", problem, remedy);
     if is_wanted && !runs {
         finding.details = match never_tried {
             true => boot::own_orders(machine),
@@ -296,6 +311,14 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
     }
     page.findings.layer = Layer::Login;
     runs
+}
+
+/// Returns whether no account has a usable password.
+fn no_password(machine: &Machine) -> bool {
+    let shadow = machine.sys.read_text("/etc/shadow").unwrap_or_default();
+    shadow.lines().all(|line| {
+        line.split(':').nth(1).is_none_or(|hash| hash.is_empty() || hash.starts_with(['!', '*', 'x']))
+    })
 }
 
 /// Compares `ssh_pwauth` with what sshd does.
@@ -326,6 +349,8 @@ struct Access {
     cut_file: Option<String>,
     /// Whether sshd accepts passwords.
     can_use_password: bool,
+    /// The line of PAM's rules that refuses the user, and why.
+    refused_by_pam: Option<(String, String)>,
     problems: Vec<(String, String)>,
     unread: Vec<String>,
 }
@@ -339,10 +364,8 @@ impl Access {
         let sys = &machine.sys;
         let mut access = Access::default();
         let (home, shell) = (account.home.as_str(), account.shell.as_str());
-        let gets_keys =
-            user.has(&KEY_SOURCES) || (user.is_default && merged.get("ssh_authorized_keys").is_some());
-        let gets_password =
-            user.has(&PASSWORD_SOURCES) || (user.is_default && merged.get("password").is_some());
+        let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
+        let gets_password = user.gets(&PASSWORD_SOURCES, merged, "password");
         let sshd = if runs_sshd { effective_settings(machine, &user.name) } else { None };
         if ends_login(shell) {
             // A command that sshd forces, such as that of SFTP, needs no shell.
@@ -437,6 +460,11 @@ impl Access {
             }
             access.can_use_password =
                 sshd.is_yes("passwordauthentication") || sshd.is_yes("kbdinteractiveauthentication");
+            if sshd.is_yes("usepam") {
+                let service = sshd.values("pamservicename").next().unwrap_or("sshd");
+                access.refused_by_pam = pam::refusal(sys, service, account, &groups);
+                access.has_key &= access.refused_by_pam.is_none();
+            }
         }
         // Without its settings, on a machine that runs, it is not known which files sshd reads.
         if gets_keys && !has_file && (sshd.is_some() || !sys.is_live() || !sys.exists(home)) {
