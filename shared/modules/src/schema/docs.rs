@@ -25,6 +25,13 @@ pub fn module_docs(name: &str) -> Option<String> {
 const EXAMPLES: &str = include_str!(concat!(env!("OUT_DIR"), "/examples.yaml"));
 const HEADER: &str = "#cloud-config\n";
 
+/// Where something else than the module of a key uses it.
+const OTHER_STAGES: [(&str, &str); 3] = [
+    ("runcmd", "It writes a script, which the module scripts_user runs in the final stage."),
+    ("vendor_data.enabled", "The network stage itself reads this setting, before it reads vendor-data."),
+    ("write_files.defer", "With true, the module write_files_deferred writes the file in the final stage."),
+];
+
 /// Returns the documentation of a key by its dotted path, such as `users.sudo`: types, default, meaning, the keys below it, the
 /// module that reads it, when that runs, an example, and its anchor in the book. Indices (`users[0].sudo`) are ignored.
 ///
@@ -70,6 +77,9 @@ pub fn key_docs(path: &str) -> Result<String, Option<String>> {
                 format!("\nModule {}, which runs {stage}, {}.\n", section.name, frequency.as_str())
             }
         };
+    }
+    if let Some((_, other)) = OTHER_STAGES.iter().find(|(path, _)| *path == key) {
+        text += &format!("{other}\n");
     }
     if let Some(example) = example(&steps) {
         text += "\nExample:\n";

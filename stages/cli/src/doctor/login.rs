@@ -216,7 +216,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
         && Machine::is_root()
     {
-        if let Some(keys) = modules::schema::keys_of_nobody(merged) {
+        if let Some(keys) = modules::schema::keys_of_nobody(merged, merged) {
             let remedy =
                 "add default to users, or the keys to a user (ssh_authorized_keys), for a new instance";
             let place = place_at(&keys.at, "ssh_authorized_keys");
