@@ -380,7 +380,7 @@ fn impossible_values_are_reported() {
         ),
         (
             "{version: 2, dummy-devices: {d: {}}, bridges: {b: {interfaces: [d, f], dhcp4: true}}}".into(),
-            "b",
+            "bridges.b",
             "undefined member f",
         ),
         (

@@ -230,7 +230,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     machine.put("misspelled", "version: 2\nvlans: {v: {id: 1, link: e0, adresses: []}}\n");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
     let expected = format!(
-        "{wrong}:2:9: warning: network.vlans.v: undefined parent device e0\n 2 | vlans: …\n   |        ^\n\
+        "{wrong}:2:9: warning: network.vlans.v: undefined parent device e0\n 2 | vlans: … v: …\n   |          ^\n\
          {wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: … adresses: …\n   \
          |          ^^^^^^^^\nSee: docs/reference/network-config.html\n"
     );

@@ -229,7 +229,7 @@ mod tests {
             ("path: /etc/sudoers.d/own.conf", "f:1:22: write_files[0].path: sudo ignores"),
             (
                 "path: /etc/sudoers.d/own, permissions: '0666'",
-                "f:1:53: write_files[0].permissions: sudo ignores",
+                "f:1:55: write_files[0].permissions: sudo ignores",
             ),
             (
                 "path: /etc/sudoers.d/own, content: \"\\namy ALL=(ALL) NOPASSWD ALL\"",

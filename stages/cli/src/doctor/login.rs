@@ -300,7 +300,7 @@ fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
     let never_tried = loaded.iter().all(|unit| !unit.was_checked());
     // Without it a password is enough for the console.
-    let is_intended = !is_wanted && !runs && !(is_needed && no_password(machine));
+    let is_intended = !(is_wanted || runs || is_needed && no_password(machine));
     let severity = if is_intended { Severity::Note } else { Severity::Error };
     let finding = page.findings.add(severity, "sshd", problem, remedy);
     if is_wanted && !runs {
