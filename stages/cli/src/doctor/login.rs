@@ -141,7 +141,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             // A name that no account can have is reported already.
             let is_reported = name != user.name && others().any(|f| f.place == place);
             let was_made = made.lines().any(|made| made == user.name)
-                && others().all(|f| f.place != "users_groups" && !f.shows("users_groups"));
+                && others().all(|f| !f.place.contains("users_groups") && !f.shows("users_groups"));
             if was_made {
                 let problem = format!("user {name}, whom this instance's first boot created, was removed");
                 page.findings.note(place, problem);
@@ -386,7 +386,8 @@ impl Access {
         }
         let groups = sys.groups();
         let own = groups.iter().filter(|g| g.gid == account.gid || g.members.contains(&user.name));
-        let groups: Vec<&str> = own.map(|group| group.name.as_str()).collect();
+        let own: Vec<_> = own.collect();
+        let groups: Vec<&str> = own.iter().map(|group| group.name.as_str()).collect();
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
         if let Some(keyword) = refusal {
             let problem =
@@ -417,6 +418,12 @@ impl Access {
             if keys().filter(|line| is_key(line)).all(is_cut) {
                 access.cut_file = Some(file.clone());
             }
+            let gids: Vec<u32> = own.iter().map(|group| group.gid).collect();
+            if let Some(closed) = closed_directory(machine, file, account, &gids) {
+                let problem = format!("sshd cannot read {file}, because the user may not enter {closed}");
+                access.problem(problem, &format!("chmod a+x {closed}"));
+                continue;
+            }
             let is_strict = sshd.as_ref().is_none_or(|sshd| sshd.is_yes("strictmodes"));
             match unsafe_path(machine, file, account).filter(|_| is_strict) {
                 Some((path, why)) => {
@@ -428,6 +435,14 @@ impl Access {
             }
         }
         if let Some(sshd) = &sshd {
+            let ends =
+                |program: &str| ends_login(program) || program.starts_with('/') && !sys.exists(program);
+            let is_no_root = |path: &str| {
+                let path = path.replace("%h", home).replace("%u", &user.name);
+                let is_root =
+                    |meta: std::fs::Metadata| meta.uid() == 0 && meta.permissions().mode() & 0o022 == 0;
+                path != "none" && !sys.metadata(path).is_ok_and(is_root)
+            };
             let root = sshd.values("permitrootlogin").next().unwrap_or_default();
             let refusal = if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
                 Some(("does not accept keys", "PubkeyAuthentication", "set PubkeyAuthentication yes"))
@@ -450,6 +465,14 @@ impl Access {
                 Some(("refuses root", "PermitRootLogin", "set PermitRootLogin prohibit-password"))
             } else if access.has_key && !sshd.accepts_key_alone() {
                 Some(("demands more than a key", "AuthenticationMethods", "change AuthenticationMethods"))
+            } else if access.has_key && sshd.values("maxsessions").next() == Some("0") {
+                Some(("allows no session", "MaxSessions", "set MaxSessions 10"))
+            } else if access.has_key && sshd.values("forcecommand").next().is_some_and(ends) {
+                Some(("runs a command that ends each login", "ForceCommand", "remove ForceCommand"))
+            } else if access.has_key && sshd.values("chrootdirectory").next().is_some_and(is_no_root) {
+                let remedy =
+                    "create the directory; it and those above must be root's, and writable by root only";
+                Some(("cannot use its ChrootDirectory", "ChrootDirectory", remedy))
             } else {
                 None
             };
@@ -638,6 +661,22 @@ fn unsafe_path(machine: &Machine, file: &str, account: &Account) -> Option<(Stri
         };
         Some(((*path).to_string(), why))
     })
+}
+
+/// Returns the first directory above a file that the user may not enter. sshd reads the file as the user.
+fn closed_directory(machine: &Machine, file: &str, account: &Account, gids: &[u32]) -> Option<String> {
+    let mut above = file.match_indices('/').skip(1).map(|(end, _)| &file[..end]);
+    let is_closed = |directory: &&str| {
+        machine.sys.metadata(directory).is_ok_and(|meta| {
+            let bit = match () {
+                () if meta.uid() == account.uid => 0o100,
+                () if gids.contains(&meta.gid()) => 0o010,
+                () => 0o001,
+            };
+            meta.permissions().mode() & bit == 0
+        })
+    };
+    above.find(|directory| account.uid != 0 && is_closed(directory)).map(str::to_string)
 }
 
 /// Returns ` (PATH is mounted …)` if a file system above a home directory may hide it.
