@@ -179,8 +179,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           "", "user-data part-001, line 2", "expected a user name"),
         ("pam", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_deny.so' /etc/pam.d/sshd",
           "", "/etc/pam.d/sshd, line 1", "pam_deny.so refuses every user"),
-        ("pam-module", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_not_there.so' /etc/pam.d/sshd",
-          "", "/etc/pam.d/sshd, line 1", "pam_not_there.so does not exist"),
+        ("nsswitch", "printf '#cloud-config\nusers: [USER]\nruncmd: [getent hosts deb.debian.org]\n' >user-data
+          sed -i 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf", "", "/etc/nsswitch.conf", "neither dns nor resolve"),
         ("forced", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ForceCommand /bin/false' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "ends each login (/etc/ssh/sshd_config.d/10-own.conf)"),
         ("chroot", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ChrootDirectory /srv/jail' >/etc/ssh/sshd_config.d/10-own.conf",

@@ -573,6 +573,15 @@ fn keys_are_explained_with_their_origin() {
         let (code, _, err) = machine.run_words(words);
         assert!(code == 1 && err.contains(wanted), "{err}");
     }
+    // Not the stage of the module that has the key.
+    for (key, wanted, other) in [
+        ("vendor_data.enabled", "\n\nThe network stage itself reads it, ", "final stage"),
+        ("runcmd", "module scripts_user runs it in the final stage.\n", "which runs in"),
+        ("write_files.defer", "\nModule write_files_deferred ", "network stage"),
+    ] {
+        let (_, out, _) = machine.run_words(&["explain", key]);
+        assert!(out.contains(wanted) && !out.contains(other), "{out}");
+    }
     let keys = machine.run_words(&["explain"]).1;
     // Each of them has a documentation.
     for key in keys.lines() {
