@@ -233,7 +233,7 @@ mod tests {
             ),
             (
                 "path: /etc/sudoers.d/own, content: \"\\namy ALL=(ALL) NOPASSWD ALL\"",
-                "f:1:49: write_files[0].content: line 2: expected a ':'",
+                "f:1:51: write_files[0].content: line 2: expected a ':'",
             ),
         ] {
             let config = config::yaml::parse("f", &format!("write_files: [{{{file}}}]")).unwrap().root;

@@ -177,7 +177,7 @@ mod tests {
         }
         let common = "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n";
         root.put("etc/pam.d/common-account", common);
-        root.put("etc/pam.d/common-broken", &common.replace("success=1", "success=ok"));
+        root.put("etc/pam.d/common-broken", common.replace("success=1", "success=ok"));
         root.put("etc/security/access.conf", "# -:ALL:ALL\n+:root:ALL\n- : ALL : ALL\n");
         root.put("etc/security/own.conf", "-:ALL EXCEPT amy:ALL\n");
         for (rules, expected) in [
