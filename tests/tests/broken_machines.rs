@@ -62,7 +62,7 @@ fn causes_precede_symptoms() {
 }
 
 #[test]
-#[ignore = "sixty-five boots: make slow"]
+#[ignore = "seventy-one boots: make slow"]
 fn first_finding_is_the_cause() {
     // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
     for (name, prepare, live, place, problem) in [
@@ -177,6 +177,17 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           "mounted at /var/lib/cloud, which hides a seed"),
         ("user-name", "printf '#cloud-config\nusers: [{name: \"Amy Smith\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
           "", "user-data part-001, line 2", "expected a user name"),
+        ("pam", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_deny.so' /etc/pam.d/sshd",
+          "", "/etc/pam.d/sshd, line 1", "pam_deny.so refuses every user"),
+        ("nsswitch", "printf '#cloud-config\nusers: [USER]\nruncmd: [getent hosts deb.debian.org]\n' >user-data
+          sed -i 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf", "", "/etc/nsswitch.conf", "neither dns nor resolve"),
+        ("forced", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ForceCommand /bin/false' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "ends each login (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("chroot", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ChrootDirectory /srv/jail' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "cannot use its ChrootDirectory"),
+        ("sessions", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'MaxSessions 0' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "allows no session"),
+        ("closed-home", "printf '#cloud-config\nusers: [USER]\nruncmd: [chmod 700 /home]\n' >user-data", "", "user-data", "may not enter /home"),
         ("ignored-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'ssh_pwauth: [\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "",
           "99-own.cfg", "file ignored"),
     ] {

@@ -48,10 +48,15 @@ pub fn join_key(path: &str, key: &str) -> String {
 
 /// Returns the message about an unknown key, with the most similar known one.
 pub fn unknown_key<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    match !looks_like_name(name) && name.contains(':') {
-        true => "unknown key; is a blank missing after the colon?".into(),
-        false => format!("unknown key{}", suggestion(name, known)),
+    if !looks_like_name(name) && name.contains(':') {
+        return "unknown key; is a blank missing after the colon?".into();
     }
+    let known: Vec<&str> = known.into_iter().collect();
+    // The most similar key takes a hash, which a password is not.
+    if name == "password" && known.contains(&"plain_text_passwd") {
+        return "unknown key; did you mean 'plain_text_passwd', or 'passwd' for its hash?".into();
+    }
+    format!("unknown key{}", suggestion(name, known))
 }
 
 #[cfg(test)]
@@ -75,6 +80,8 @@ mod tests {
         ] {
             assert_eq!((join_key("a", key).as_str(), unknown_key(key, ["name"]).as_str()), (path, message));
         }
+        let of_user = unknown_key("password", ["passwd", "plain_text_passwd"]);
+        assert_eq!(of_user, "unknown key; did you mean 'plain_text_passwd', or 'passwd' for its hash?");
         assert_eq!(join_key("", "a"), "a");
     }
 }

@@ -245,6 +245,7 @@ impl Distro {
             }
             if !available.is_empty() {
                 self.run_manager(sys, Verb::Install, &available, apt)?;
+                sys.simulate_packages();
             }
             for package in missing {
                 if may_be_snap(&package) {

@@ -212,10 +212,26 @@ pub fn is_portable_name(name: &str) -> bool {
 
 /// Returns whether useradd(8) creates a group with the user's name, by login.defs(5).
 fn has_user_groups(sys: &System) -> bool {
-    let text = ["/etc/login.defs", "/usr/etc/login.defs"].iter().find_map(|path| sys.read_text(path).ok());
-    let text = text.unwrap_or_default();
-    let value = text.lines().rev().find_map(|line| line.trim_start().strip_prefix("USERGROUPS_ENAB"));
-    value.is_some_and(|value| value.trim().eq_ignore_ascii_case("yes"))
+    login_setting(sys, "USERGROUPS_ENAB").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
+}
+
+/// Returns a setting of login.defs(5).
+fn login_setting(sys: &System, name: &str) -> Option<String> {
+    let text = ["/etc/login.defs", "/usr/etc/login.defs"].iter().find_map(|path| sys.read_text(path).ok())?;
+    let mut values = text.lines().rev().filter_map(|line| line.trim_start().strip_prefix(name));
+    values.find(|value| value.starts_with([' ', '\t'])).map(|value| value.trim().to_string())
+}
+
+/// Makes the home directory in a dry run, as useradd(8) does, for the files that follow.
+fn simulate_home(sys: &System, user: &system::User) -> Result<()> {
+    let octal = |name| u32::from_str_radix(&login_setting(sys, name)?, 8).ok();
+    let mode = octal("HOME_MODE").unwrap_or_else(|| 0o777 & !octal("UMASK").unwrap_or(0o022));
+    if let Some((parent, _)) =
+        user.home.trim_end_matches('/').rsplit_once('/').filter(|(top, _)| !top.is_empty())
+    {
+        sys.create_dir_all(parent, 0o755)?;
+    }
+    sys.create_dir_all_owned(&user.home, mode, (Some(user.uid), Some(user.gid)))
 }
 
 /// Writes fields that crypt(5) knows to shadow(5), with today as the day of the change, as chpasswd(8) does. Returns whether
@@ -526,7 +542,10 @@ impl Distro {
         if !user.no_user_group && user.primary_group.is_none() {
             sys.simulate_group(&user.name);
         }
-        Ok(())
+        match sys.user(&user.name).filter(|_| sys.is_dry_run() && !user.no_create_home && !user.system) {
+            Some(new) => simulate_home(sys, &new),
+            None => Ok(()),
+        }
     }
 
     /// Sets the passwords of users, as plain text or hashes, with chpasswd(8).
@@ -734,6 +753,26 @@ mod tests {
             assert_eq!(sys.read_text_if_exists(&path).unwrap().as_deref(), expected, "{name}");
         }
         complete_home(&sys, "nobody").unwrap();
+    }
+
+    #[test]
+    fn a_dry_run_makes_home_directories_as_useradd_does() {
+        for (settings, mode) in [("", 0o755), ("UMASK\t027\n", 0o750), ("UMASK 022\nHOME_MODE 0700\n", 0o700)]
+        {
+            let (top, overlay) = (scratch::TempDir::new(), scratch::TempDir::new());
+            top.put("etc/passwd", "");
+            top.put("etc/group", "");
+            top.put("etc/login.defs", settings);
+            let sys = System::dry_run(&*top, &overlay);
+            sys.simulate_user("amy", "/srv/home/amy", "");
+            sys.simulate_group("amy");
+            simulate_home(&sys, &sys.user("amy").unwrap()).unwrap();
+            let effects: Vec<_> =
+                sys.recorded_effects().into_iter().map(|e| format!("{:?}", e.effect)).collect();
+            let made = format!("Directory {{ path: \"/srv/home/amy\", mode: {mode} }}");
+            assert!(effects.contains(&made), "{settings}: {effects:?}");
+            assert!(effects.iter().any(|e| e.contains("owner of /srv/home/amy: amy:amy")), "{effects:?}");
+        }
     }
 
     #[test]

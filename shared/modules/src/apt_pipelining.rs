@@ -1,15 +1,17 @@
 //! apt_pipelining: how many requests apt sends to a server before the first is answered.
 
 use config::schema::{BOOL, Deprecation, INT, Type, word};
-use config::{FromNode, Node, Reader};
+use config::{Findings, FromNode, Node, Reader};
 use system::{Error, Result, WriteOptions};
 
 use crate::packages::APT;
+use crate::schema::Target;
 use crate::{Context, Frequency, Module};
 
 pub const MODULE: Module =
-    Module::if_set::<Keys>("apt_pipelining", Frequency::Instance, run).repeatable().on(APT);
+    Module::if_set::<Keys>("apt_pipelining", Frequency::Instance, run).repeatable().on(APT).checked_by(check);
 
+const EXPECTED: &str = "expected a number from 0 to 5, false or os";
 const PATH: &str = "/etc/apt/apt.conf.d/90cloud-init-pipelining";
 
 config::keys! {
@@ -48,8 +50,16 @@ impl FromNode for Depth {
                 let depth = text.parse().ok().filter(|depth| *depth <= 5);
                 Some(depth.map_or(Depth::OutOfRange, Depth::Requests))
             }
-            _ => reader.type_error(node, "a number from 0 to 5, false or os"),
+            _ => reader.type_error(node, EXPECTED.trim_start_matches("expected ")),
         }
+    }
+}
+
+/// Reports a number that the schema accepts and apt does not.
+fn check(_: Target<'_>, config: &Node, found: &mut Findings) {
+    let Some(node) = config.get("apt_pipelining") else { return };
+    if Depth::read(node, &mut Reader::new()) == Some(Depth::OutOfRange) {
+        found.invalid(&node.at, "apt_pipelining", EXPECTED);
     }
 }
 
@@ -58,7 +68,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     let depth = match depth {
         Some(Depth::Requests(depth)) => depth,
         Some(Depth::OutOfRange) => {
-            return Err(Error::new("apt_pipelining: expected a number from 0 to 5, false or os"));
+            let at =
+                context.config.get("apt_pipelining").map(|node| context.place(&node.at, "apt_pipelining"));
+            return Err(Error::new(format!("{}: {EXPECTED}", at.unwrap_or_default())));
         }
         Some(Depth::Default) | None => return Ok(()),
     };
@@ -88,7 +100,12 @@ mod tests {
             ("-1", None, true),
         ] {
             let sandbox = Sandbox::new(&format!("apt_pipelining: {value}"));
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{value}");
+            let error = sandbox.run(&MODULE).err().map(|e| e.to_string());
+            assert_eq!(error.is_some(), fails, "{value}");
+            assert!(
+                error.is_none_or(|e| value == "[1]" || e.contains(":1:17: apt_pipelining: expected")),
+                "{value}"
+            );
             let line = depth.map(|depth| format!("Acquire::http::Pipeline-Depth \"{depth}\";"));
             let written = sandbox.sys.read_text_if_exists(PATH).unwrap();
             assert_eq!(written.as_deref().and_then(|t| t.lines().nth(1)), line.as_deref(), "{value}");

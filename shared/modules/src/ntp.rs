@@ -105,7 +105,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         let (key, is_set) =
             (key.as_str().unwrap_or_default(), value.as_seq().is_some_and(|all| !all.is_empty()));
         if is_set && !text.contains(key) {
-            warning!(sys, "ntp.{key} has no effect: {path} does not use it");
+            let key = format!("ntp.{key}");
+            let at = ntp_node(context.config, &key).map(|node| context.place(&node.at, &key));
+            warning!(sys, "{} has no effect: {path} does not use it", at.unwrap_or(key));
         }
     }
     let text = template::render_file(sys, &path, &text, &variables)?;
@@ -219,7 +221,9 @@ fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<Stri
     let (good, bad): (Vec<String>, Vec<String>) =
         names.into_iter().map(|n| n.trim().to_string()).partition(|n| is_host(n));
     if !bad.is_empty() {
-        warning!(context.sys, "ntp.{key}: expected hostnames; {} of them are invalid", bad.len());
+        let key = format!("ntp.{key}");
+        let at = ntp_node(context.config, &key).map(|node| context.place(&node.at, &key));
+        warning!(context.sys, "{}: expected hostnames; {} of them are invalid", at.unwrap_or(key), bad.len());
     }
     good
 }

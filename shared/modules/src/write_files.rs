@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, map_of, word};
-use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Value};
+use config::{ByteString, FindingKind, Findings, FromNode, Node, Position, Reader, Value};
 use system::{Error, Request, Result, System, WriteOptions, warning};
 
 use crate::schema::{NOWHERE, Target};
@@ -147,9 +147,9 @@ fn parse_octal(text: &str) -> Option<i128> {
     if only_digits { i128::from_str_radix(digits, 8).ok() } else { None }
 }
 
-/// Returns the entries that are due (`defer` as requested) with their keys, the paths of invalid ones, and the findings
+/// Returns the entries that are due (`defer` as requested) with their keys and positions, the paths of invalid ones, and the findings
 /// of all: each module reports its own.
-fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
+fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Position, Entry)>, Vec<String>, Findings) {
     let mut reader = Reader::new();
     let mut all = Findings::default();
     let mut refused = Vec::new();
@@ -181,7 +181,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
         };
         match entry {
             Some(entry) if is_wrong("append") || is_empty(&entry) => refused.push(absolute_path(&entry)),
-            Some(entry) => found.push((key, entry)),
+            Some(entry) => found.push((key, item.at.clone(), entry)),
             None => {}
         }
         all.extend(findings);
@@ -200,16 +200,16 @@ fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         warning!(context.sys, "write_files: not writing {path}: invalid entry");
         failed.push(path);
     }
-    for (key, entry) in &entries {
+    for (key, at, entry) in &entries {
         context.sys.set_cause_key(key);
         if let Err(e) = write_one(context, entry) {
-            warning!(context.sys, "write_files: {e}");
+            warning!(context.sys, "{}: {e}", context.place(at, key));
             failed.push(entry.path.0.as_str());
             causes.push(e);
         }
     }
     // At once, because a later module of this stage may use them.
-    let written = sort::collect(entries.iter().map(|(_, entry)| absolute_path(entry)));
+    let written = sort::collect(entries.iter().map(|(.., entry)| absolute_path(entry)));
     or_warn!(context.sys, context.sys.restore_selinux_labels_of(written), "write_files");
     if failed.is_empty() {
         return Ok(());
@@ -366,7 +366,7 @@ mod tests {
         ] {
             let config = yaml(&format!("write_files: [{{path: '{path}'}}]"));
             let (entries, ..) = due_entries(config.get("write_files").unwrap(), false);
-            assert_eq!(absolute_path(&entries[0].1), expected, "{path}");
+            assert_eq!(absolute_path(&entries[0].2), expected, "{path}");
         }
     }
 

@@ -69,24 +69,24 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             v1,
             "- {type: bond, name: b, bond_interfaces: [good, stranger], params: {}}\n- {type: vlan, name: v, vlan_id: 3, vlan_link: nowhere}\n",
             &[
-                "net:4:3: network.b: undefined member stranger",
-                "net:5:3: network.v: undefined parent device nowhere",
+                "net:4:3: network.config[1]: undefined member stranger",
+                "net:5:3: network.config[2]: undefined parent device nowhere",
             ],
             &["good:1", "b:0", "stranger:0", "v:0"],
         ),
         (
             v1,
             "- {type: bridge, name: a, bridge_interfaces: [b]}\n- {type: bridge, name: b, bridge_interfaces: [c]}\n- {type: vlan, name: c, vlan_id: 1, vlan_link: a}\n",
-            &["net:6:3: network.c: dependency cycle through a; ignoring that dependency"],
+            &["net:6:3: network.config[3]: dependency cycle through a; ignoring that dependency"],
             &["good:1", "a:0", "b:0", "c:0"],
         ),
         (
             v1,
             "- {type: bridge, name: a, bridge_interfaces: [a]}\n- {type: physical, name: 'x y'}\n",
             &[
-                "net:5:3: network: invalid name (a slash, whitespace, a control character or a shell metacharacter); \
+                "net:5:3: network.config[2]: invalid name (a slash, whitespace, a control character or a shell metacharacter); \
                  ignoring the device",
-                "net:4:3: network.a: dependency cycle through a; ignoring that dependency",
+                "net:4:3: network.config[1]: dependency cycle through a; ignoring that dependency",
             ],
             &["good:1", "a:0"],
         ),
@@ -116,7 +116,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:6:21: network.ethernets.four.addresses: expected a list, found a string; using its words as items",
                 "net:6:41: network.ethernets.four.routes: expected a list, found a map; ignored",
                 "net:7:8: network.bonds: expected a map of devices, found a string; ignored",
-                "net:4:3: network.two: has the same name as good",
+                "net:4:3: network.ethernets.two: has the same name as good",
             ],
             &["good:1", "good:0", "four:1"],
         ),
@@ -127,8 +127,8 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:5:47: network.bridges.br0.parameters.sp: unknown key; did you mean 'stp'?",
                 "net:7:8: network.bridges.br2.interfaces: required, but missing",
                 "net:9:6: network.vlans.v.link: required, but missing; ignored",
-                "net:6:3: network.br1: port good is already a port of br0",
-                "net:6:3: network.br1: dependency cycle through br0; ignoring that dependency",
+                "net:6:3: network.bridges.br1: port good is already a port of br0",
+                "net:6:3: network.bridges.br1: dependency cycle through br0; ignoring that dependency",
             ],
             &["good:1", "br0:0", "br1:0", "br2:0"],
         ),
@@ -347,7 +347,7 @@ fn impossible_values_are_reported() {
             "config[1].vlan_id",
             "expected a VLAN ID from 0 to 4094; ignored",
         ),
-        (two("{type: physical, name: e}"), "e", "described twice; using the last one"),
+        (two("{type: physical, name: e}"), "config[1]", "described twice; using the last one"),
         (
             two("{type: physical, name: f, mac_address: '00:00:00:00:00:00'}"),
             "config[1].mac_address",
@@ -380,7 +380,7 @@ fn impossible_values_are_reported() {
         ),
         (
             "{version: 2, dummy-devices: {d: {}}, bridges: {b: {interfaces: [d, f], dhcp4: true}}}".into(),
-            "b",
+            "bridges.b",
             "undefined member f",
         ),
         (

@@ -205,6 +205,7 @@ pub struct System {
     clock: Clock,
     effects: RefCell<Vec<RecordedEffect>>,
     cause: RefCell<Cause>,
+    has_new_packages: std::cell::Cell<bool>,
     output: RefCell<output::StageOutput>,
     /// By command line.
     started_ahead: RefCell<BTreeMap<String, run::Running>>,
@@ -229,6 +230,7 @@ impl System {
             clock: Clock::default(),
             effects: RefCell::default(),
             cause: RefCell::default(),
+            has_new_packages: Default::default(),
             output: RefCell::default(),
             started_ahead: RefCell::default(),
             libexec_dir: None,

@@ -65,6 +65,11 @@ impl System {
         format!("{user_name}:{}", group_name.unwrap_or_default())
     }
 
+    /// Notes in a dry run that packages would be installed: programs that are missing from now on may be theirs.
+    pub fn simulate_packages(&self) {
+        self.has_new_packages.set(self.is_dry_run());
+    }
+
     /// Adds a user to the overlay of a dry run, for the steps that follow the program that would create it.
     pub fn simulate_user(&self, name: &str, home: &str, shell: &str) {
         if self.is_dry_run() && self.user(name).is_none() {
@@ -139,6 +144,10 @@ mod tests {
         assert!(gid("b") == b.1 && gid("c") != gid("b") && plan.groups().len() == 2);
         plan.run(&Command::new(["/bin/tool", "go"])).unwrap();
         plan.set_kernel_hostname("x").unwrap();
+        let missing = Command::new(["not-installed", "go"]);
+        assert!(plan.run(&missing).is_err() && real.run(&missing).is_err());
+        plan.simulate_packages();
+        assert!(plan.run(&missing).is_ok() && plan.run(&missing.clone().read_only()).is_err());
         // Another stage of the same plan.
         let next = System::dry_run(&root, &overlay);
         assert_eq!(next.list("/etc").unwrap(), ["a", "d", "group", "l", "passwd"]);

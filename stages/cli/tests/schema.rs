@@ -150,7 +150,8 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
              {bad}:4:1: warning: ca-certs: Deprecated in version 22.3. Use **ca_certs** instead.\n 4 | ca-certs: …\n   \
              | ^^^^^^^^\n\
              {bad}:4:12: warning: ca-certs.remove-defaults: Deprecated in version 22.3. Use **remove_defaults** \
-             instead.\n 4 | ca-certs: …\n   |           ^\n\
+             instead.\n 4 | ca-certs: … remove-defaults: …\n   |             ^^^^^^^^^^^^^^^\n\
+             See: cloud-init explain runcmd, docs/reference/cloud-config.html#runcmd\n\
              Error: Invalid schema: user-data\n\n"
         )
     );
@@ -180,6 +181,19 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
             ":3:3: warning: runcmd[0]: /bin/sh of this machine does not accept",
         ),
         ("#cloud-config\nruncmd:\n- if true; then\n- ls\n- fi\n", ""),
+        (
+            "#cloud-config\nbootcmd:\n- ls\n- if true; then\n",
+            ":4:3: warning: bootcmd[1]: /bin/sh of this machine does not accept",
+        ),
+        (
+            "#cloud-config\nwrite_files:\n- path: /a\n  content: |\n    #!/bin/sh\n    ls\n    ls )\n",
+            ":4:12: warning: write_files[0].content: line 3: /bin/sh of this machine does not accept",
+        ),
+        ("#cloud-config\nwrite_files:\n- path: /a\n  content: |\n    ls )\n", ""),
+        (
+            "#cloud-config\napt_pipelining: 6\n",
+            ":2:17: warning: apt_pipelining: expected a number from 0 to 5, false or os",
+        ),
     ] {
         machine.put("shell", text);
         let (code, _, err) = run(&["-c", &file("shell")]);
@@ -204,8 +218,9 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     let expected = format!(
         "Error: Cloud config schema errors: ethernets.e0.match: Additional properties are not allowed ('mac' was unexpected) ({wrong}:2:51)\n\n\
          {wrong}:2:18: warning: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n \
-         2 | ethernets: …\n   |            ^\n\
-         {wrong}:2:51: error: network.ethernets.e0.match.mac: unknown key\n 2 | ethernets: …\n   |            ^\n\
+         2 | ethernets: … adresses: …\n   |              ^^^^^^^^\n\
+         {wrong}:2:51: error: network.ethernets.e0.match.mac: unknown key\n 2 | ethernets: … mac: …\n   |              ^^^\n\
+         See: docs/reference/network-config.html\n\
          Error: Invalid schema: network-config\n\n"
     );
     assert_eq!(
@@ -215,9 +230,9 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     machine.put("misspelled", "version: 2\nvlans: {v: {id: 1, link: e0, adresses: []}}\n");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
     let expected = format!(
-        "{wrong}:2:9: warning: network.v: undefined parent device e0\n 2 | vlans: …\n   |        ^\n\
-         {wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: …\n   \
-         |        ^\n"
+        "{wrong}:2:9: warning: network.vlans.v: undefined parent device e0\n 2 | vlans: … v: …\n   |          ^\n\
+         {wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: … adresses: …\n   \
+         |          ^^^^^^^^\nSee: docs/reference/network-config.html\n"
     );
     assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), expected));
     // What the boot finds, with the boot's text; an error where the boot ignores the value.
@@ -237,7 +252,11 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
             false,
             "2:43: error: network.ethernets.e.nameservers.addresses[0]: ",
         ),
-        ("{e: {dhcp4: yes, set-name: f}, f: {}}", true, "2:43: warning: network.f: has the same name as e"),
+        (
+            "{e: {dhcp4: yes, set-name: f}, f: {}}",
+            true,
+            "2:43: warning: network.ethernets.f: has the same name as e",
+        ),
     ] {
         machine.put("network", &format!("version: 2\nethernets: {text}\n"));
         let (code, _, err) = run(&["-t", "network-config", "-c", &file("network")]);
@@ -553,6 +572,15 @@ fn keys_are_explained_with_their_origin() {
     ] {
         let (code, _, err) = machine.run_words(words);
         assert!(code == 1 && err.contains(wanted), "{err}");
+    }
+    // Not the stage of the module that has the key.
+    for (key, wanted, other) in [
+        ("vendor_data.enabled", "\n\nThe network stage itself reads it, ", "final stage"),
+        ("runcmd", "module scripts_user runs it in the final stage.\n", "which runs in"),
+        ("write_files.defer", "\nModule write_files_deferred ", "network stage"),
+    ] {
+        let (_, out, _) = machine.run_words(&["explain", key]);
+        assert!(out.contains(wanted) && !out.contains(other), "{out}");
     }
     let keys = machine.run_words(&["explain"]).1;
     // Each of them has a documentation.

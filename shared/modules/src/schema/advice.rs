@@ -16,8 +16,9 @@ struct File<'n> {
     is_deferred: bool,
 }
 
-/// Returns warnings about such values. `boothooks` are names and texts of the boothooks beside the configuration.
-pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
+/// Returns warnings about such values. `base` is the machine's other configuration; `boothooks` are names and texts of the boothooks
+/// beside the configuration.
+pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
     let mut found = Findings::default();
     let items = |key: &str| config.get(key).and_then(Node::as_seq).unwrap_or_default();
     // A list of a name and a frequency; of a name alone the schema checks it.
@@ -42,7 +43,13 @@ pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
             }
         }
     }
-    if let Some(keys) = keys_of_nobody(config) {
+    for (i, file) in items("write_files").iter().enumerate() {
+        if let Some((key, problem)) = problem_of_rules(file) {
+            let at = file.get(key).map_or(&file.at, |node| &node.at);
+            found.invalid(at, format!("write_files[{i}].{key}"), problem);
+        }
+    }
+    if let Some(keys) = keys_of_nobody(config, base) {
         found.invalid(&keys.at, "ssh_authorized_keys", OF_NOBODY);
     }
     let mut files = Vec::new();
@@ -76,8 +83,9 @@ pub fn advice(config: &Node, boothooks: &[(String, String)]) -> Vec<Finding> {
 pub const OF_NOBODY: &str =
     "no user gets these keys, which are those of the default user: users does not list 'default'";
 
-/// Returns the keys of the default user if the list of users omits it, and root may not log in.
-pub fn keys_of_nobody(config: &Node) -> Option<&Node> {
+/// Returns the keys of the default user if the list of users omits it, and root may not log in, which `base`, the configuration of the
+/// image, may say.
+pub fn keys_of_nobody<'n>(config: &'n Node, base: &Node) -> Option<&'n Node> {
     let users = config.get("users").and_then(Node::as_seq).filter(|users| !users.is_empty())?;
     // A list in the list has names, too; `user` is the default user, listed or not.
     fn is_default(user: &Node) -> bool {
@@ -85,10 +93,11 @@ pub fn keys_of_nobody(config: &Node) -> Option<&Node> {
         name.split(',').any(|name| name.trim() == "default")
             || user.as_seq().is_some_and(|all| all.iter().any(is_default))
     }
-    if config.get("user").is_some_and(|user| !user.is_falsy()) {
+    let of_both = |key| config.get(key).or_else(|| base.get(key));
+    if of_both("user").is_some_and(|user| !user.is_falsy()) {
         return None;
     }
-    let is_root_open = config.get("disable_root").is_some_and(Node::is_falsy);
+    let is_root_open = of_both("disable_root").is_some_and(Node::is_falsy);
     let keys = config.get("ssh_authorized_keys").filter(|keys| !keys.is_falsy())?;
     (!is_root_open && !users.iter().any(is_default)).then_some(keys)
 }
@@ -112,6 +121,31 @@ fn sudo_problem(user: &str, rule: &str) -> Option<&'static str> {
         true if rule.split(',').any(lacks_colon) => Some("expected a ':' after the tag, as in NOPASSWD:ALL"),
         true => None,
     }
+}
+
+/// Returns the key and what is wrong of a file of rules for sudo.
+fn problem_of_rules(file: &Node) -> Option<(&'static str, String)> {
+    const OTHER_LINES: [&str; 4] = ["Defaults", "_Alias", "@include", "#"];
+    let text = |key| file.get(key).and_then(Node::as_str);
+    let name = text("path")?.strip_prefix("/etc/sudoers.d/")?;
+    if name.contains('.') || name.ends_with('~') {
+        return Some(("path", "sudo ignores a file whose name has a '.' or ends with '~'".into()));
+    }
+    if text("permissions")
+        .is_some_and(|mode| u32::from_str_radix(mode, 8).is_ok_and(|mode| mode & 0o002 != 0))
+    {
+        return Some(("permissions", "sudo ignores a file that all users may write; expected '0440'".into()));
+    }
+    let content = text("content").filter(|_| file.get("encoding").is_none())?;
+    // Not what a backslash splits into several lines.
+    let goes_on = |line: &str| line.ends_with('\\');
+    let lines = (1..).zip(content.lines()).zip(std::iter::once("").chain(content.lines()));
+    let whole = lines.filter(|((_, line), before)| !goes_on(line) && !goes_on(before));
+    let rules = whole.filter_map(|((number, line), _)| Some((number, line.trim().split_once([' ', '\t'])?)));
+    let mut rules = rules.filter(|(_, (user, _))| !OTHER_LINES.iter().any(|word| user.contains(word)));
+    rules.find_map(|(number, (_, rule))| {
+        Some(("content", format!("line {number}: {}", sudo_problem("", rule)?)))
+    })
 }
 
 fn written_later(file: &File<'_>) -> String {
@@ -158,7 +192,9 @@ mod tests {
             ("users: [{name: a}]\nssh_authorized_keys: [k]", false),
         ] {
             let config = config::yaml::parse("f", text).unwrap().root;
-            assert_eq!(keys_of_nobody(&config).is_none(), is_good, "{text}");
+            assert_eq!(keys_of_nobody(&config, &Node::default()).is_none(), is_good, "{text}");
+            let base = config::yaml::parse("b", "disable_root: false").unwrap().root;
+            assert_eq!(keys_of_nobody(&config, &base), None, "{text}");
         }
     }
 
@@ -183,6 +219,34 @@ mod tests {
     }
 
     #[test]
+    fn files_that_sudo_rejects_are_named() {
+        for (file, wanted) in [
+            (
+                "path: /etc/sudoers.d/own, content: \"# x\\nDefaults:amy !requiretty\\nUser_Alias A = amy\\namy ALL=(ALL) \\\\\\n NOPASSWD: ALL\\n\"",
+                "",
+            ),
+            ("path: /srv/own.conf, content: amy ALL", ""),
+            ("path: /etc/sudoers.d/own.conf", "f:1:22: write_files[0].path: sudo ignores"),
+            (
+                "path: /etc/sudoers.d/own, permissions: '0666'",
+                "f:1:55: write_files[0].permissions: sudo ignores",
+            ),
+            (
+                "path: /etc/sudoers.d/own, content: \"\\namy ALL=(ALL) NOPASSWD ALL\"",
+                "f:1:51: write_files[0].content: line 2: expected a ':'",
+            ),
+        ] {
+            let config = config::yaml::parse("f", &format!("write_files: [{{{file}}}]")).unwrap().root;
+            let shown: Vec<String> =
+                advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
+            assert!(
+                shown.len() == usize::from(!wanted.is_empty()) && shown.iter().all(|f| f.starts_with(wanted)),
+                "{file}: {shown:?}"
+            );
+        }
+    }
+
+    #[test]
     fn work_that_comes_too_early_is_named() {
         let text = "users: [default, {name: amy}]\n\
             write_files:\n- {path: /a, owner: amy}\n- {path: /b, owner: 'amy:amy', defer: true}\n- {path: /c, owner: 'root:amy'}\n\
@@ -190,7 +254,8 @@ mod tests {
             runcmd: [cat /a]\nsnap: {commands: {x: cat /a, y: [cat, /b]}}\n";
         let config = config::yaml::parse("f", text).unwrap().root;
         let hook = ("h".to_string(), "#cloud-boothook\n#!/bin/sh\n. /a\n".to_string());
-        let shown: Vec<String> = advice(&config, &[hook]).iter().map(ToString::to_string).collect();
+        let shown: Vec<String> =
+            advice(&config, &Node::default(), &[hook]).iter().map(ToString::to_string).collect();
         let early = |place: &str, key: &str, file: &str| {
             format!("{place}{key}the command runs before the file of {file} is written")
         };

@@ -25,6 +25,19 @@ pub fn module_docs(name: &str) -> Option<String> {
 const EXAMPLES: &str = include_str!(concat!(env!("OUT_DIR"), "/examples.yaml"));
 const HEADER: &str = "#cloud-config\n";
 
+/// Keys of which the module of the top-level key is not the one, or not the only one, that uses them.
+const OTHER_STAGES: [(&str, &str); 3] = [
+    (
+        "runcmd",
+        "Module runcmd writes a script in the config stage, once-per-instance; module scripts_user runs it in the final stage.",
+    ),
+    ("vendor_data.enabled", "The network stage itself reads it, before vendor-data."),
+    (
+        "write_files.defer",
+        "Module write_files_deferred writes such a file in the final stage, once-per-instance.",
+    ),
+];
+
 /// Returns the documentation of a key by its dotted path, such as `users.sudo`: types, default, meaning, the keys below it, the
 /// module that reads it, when that runs, an example, and its anchor in the book. Indices (`users[0].sudo`) are ignored.
 ///
@@ -58,9 +71,11 @@ pub fn key_docs(path: &str) -> Result<String, Option<String>> {
     // Maps of several kinds may have a key of the same name.
     found.iter().for_each(|field| field_text(field, 0, &mut text));
     if let Some(section) = sections().into_iter().find(|s| s.keys.iter().any(|key| key.name == *first)) {
-        text += &match section.schedule {
-            None => "\nThe boot itself reads it.\n".to_string(),
-            Some((list, frequency)) => {
+        let other = OTHER_STAGES.iter().find(|(path, _)| *path == key);
+        text += &match (other, section.schedule) {
+            (Some((_, other)), _) => format!("\n{other}\n"),
+            (None, None) => "\nThe boot itself reads it.\n".to_string(),
+            (None, Some((list, frequency))) => {
                 let stage = match list {
                     "cloud_init_modules" => "in the network stage",
                     "cloud_config_modules" => "in the config stage",

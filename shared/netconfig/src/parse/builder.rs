@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{Finding, FindingKind, Findings, Node, Position, join_key};
+use config::{Finding, FindingKind, Findings, Node, Position};
 
 use crate::model::{Link, LinkKind, Model};
 
@@ -41,12 +41,21 @@ impl Parsed {
     }
 }
 
+/// Where a device is described.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// Its position.
+    pub at: Position,
+    /// The path of its key.
+    pub key: String,
+}
+
 #[derive(Default)]
 pub struct Builder {
     pub parsed: Parsed,
-    /// The positions of the current device and of all devices.
-    pub current: Position,
-    pub(super) positions: HashMap<String, Position>,
+    /// The places of the current device and of all devices.
+    pub current: Place,
+    pub(super) places: HashMap<String, Place>,
     /// The devices in sections that only netplan reads.
     pub(super) elsewhere: HashSet<String>,
     index: HashMap<String, usize>,
@@ -132,11 +141,11 @@ impl Builder {
                 link.params.insert(key, value);
             }
         }
-        if self.positions.contains_key(&link.id) {
-            let key = join_key("network", &link.id);
-            self.report_invalid(&self.current.clone(), &key, "described twice; using the last one".into());
+        if self.places.contains_key(&link.id) {
+            let Place { at, key } = self.current.clone();
+            self.report_invalid(&at, &key, "described twice; using the last one".into());
         }
-        self.positions.insert(link.id.clone(), self.current.clone());
+        self.places.insert(link.id.clone(), self.current.clone());
         match self.index.get(&link.id) {
             Some(i) => self.parsed.model.links[*i] = link,
             None => {
@@ -150,7 +159,7 @@ impl Builder {
     pub fn placeholder(&mut self, id: &str, kind: LinkKind) -> &mut Link {
         if !self.index.contains_key(id) {
             self.insert(Link { id: id.to_string(), name: id.to_string(), kind, ..Link::default() });
-            self.positions.remove(id);
+            self.places.remove(id);
         }
         let i = self.index[id];
         &mut self.parsed.model.links[i]

@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{Position, join_key, shown_name};
+use config::shown_name;
 
 use crate::model::{Link, LinkKind};
 
-use super::builder::Builder;
+use super::builder::{Builder, Place};
 use super::characters::{is_shell_special, is_unsafe_in_files};
 
 pub fn check(build: &mut Builder) {
@@ -16,8 +16,8 @@ pub fn check(build: &mut Builder) {
     break_cycles(build);
 }
 
-fn position(build: &Builder, id: &str) -> Position {
-    build.positions.get(id).cloned().unwrap_or_default()
+fn place(build: &Builder, id: &str) -> Place {
+    build.places.get(id).cloned().unwrap_or_default()
 }
 
 /// Reports names that the kernel does not accept or that would be more than a name in a path, a udev rule or a command;
@@ -31,9 +31,9 @@ fn check_names(build: &mut Builder) {
     let invalid: Vec<String> =
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in invalid {
-        let at = position(build, &id);
+        let Place { at, key } = place(build, &id);
         let problem = "invalid name (a slash, whitespace, a control character or a shell metacharacter)";
-        build.discard_at(&at, "network", problem, "ignoring the device");
+        build.discard_at(&at, &key, problem, "ignoring the device");
         build.lose();
         build.remove(&id);
     }
@@ -45,8 +45,8 @@ fn check_names(build: &mut Builder) {
         }
     }
     for (id, message) in twice {
-        let at = position(build, &id);
-        build.report_invalid(&at, &join_key("network", &id), message);
+        let Place { at, key } = place(build, &id);
+        build.report_invalid(&at, &key, message);
     }
 }
 
@@ -58,10 +58,10 @@ fn check_members(build: &mut Builder) {
     let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
     let undescribed = |member: &Link, whole: &str| {
         let problems = || (whole.to_string(), format!("undefined member {}", shown_name(&member.id)));
-        let is_known = build.positions.contains_key(&member.id) || build.elsewhere.contains(&member.id);
+        let is_known = build.places.contains_key(&member.id) || build.elsewhere.contains(&member.id);
         (!is_known).then(problems)
     };
-    let undefined = links.iter().filter(|link| !build.positions.contains_key(&link.id)).map(|link| &link.id);
+    let undefined = links.iter().filter(|link| !build.places.contains_key(&link.id)).map(|link| &link.id);
     let parents =
         links.iter().filter_map(|link| link.vlan_link.as_ref()).filter(|id| !known.contains(id.as_str()));
     let undefined = undefined.chain(parents).filter(|id| !build.elsewhere.contains(*id)).cloned().collect();
@@ -96,8 +96,8 @@ fn check_members(build: &mut Builder) {
     }
     build.parsed.undefined = undefined;
     for (id, message) in problems {
-        let at = position(build, &id);
-        build.report_invalid(&at, &join_key("network", &id), message);
+        let Place { at, key } = place(build, &id);
+        build.report_invalid(&at, &key, message);
     }
 }
 
@@ -144,9 +144,9 @@ fn break_cycles(build: &mut Builder) {
     for (whole, part) in closing {
         let (id, member) =
             (build.parsed.model.links[whole].id.clone(), build.parsed.model.links[part].clone());
-        let at = position(build, &id);
+        let Place { at, key } = place(build, &id);
         let message = format!("dependency cycle through {}", shown_name(&member.id));
-        build.discard_at(&at, &join_key("network", &id), &message, "ignoring that dependency");
+        build.discard_at(&at, &key, &message, "ignoring that dependency");
         let link = &mut build.parsed.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {

@@ -5,7 +5,7 @@ use config::{FindingKind, Map, Node, Value, join_key};
 use crate::address;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::builder::Builder;
+use super::builder::{Builder, Place};
 use super::route::{RouteKeys, family, is_other_family};
 use super::scalar::string_text;
 use super::v2::rules;
@@ -46,7 +46,7 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
             build.discard(entry, &path, format!("expected a map, found {}", entry.kind()));
             continue;
         }
-        build.current = entry.at.clone();
+        build.current = Place { at: entry.at.clone(), key: path.clone() };
         match entry.get("type").and_then(Node::as_str) {
             Some("physical") => simple_link(&mut build, entry, &path, LinkKind::Physical),
             Some("loopback") => simple_link(&mut build, entry, &path, LinkKind::Loopback),

@@ -8,7 +8,7 @@ use crate::address::{self, is_ipv6};
 use crate::glob::glob_match;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::builder::Builder;
+use super::builder::{Builder, Place};
 use super::facts::{Facts, NicFacts};
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
@@ -47,9 +47,10 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
             continue;
         };
         for (id, device) in map.iter() {
-            build.current = id.at.clone();
+            build.current =
+                Place { at: id.at.clone(), key: join_key(&path, &id.scalar_text().unwrap_or_default()) };
             let Some(id) = name_text(id) else {
-                let key = join_key(&path, &id.scalar_text().unwrap_or_default());
+                let key = build.current.key.clone();
                 build.discard(id, &key, format!("expected a device's name, found {}", id.kind()));
                 continue;
             };

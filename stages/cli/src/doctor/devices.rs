@@ -3,7 +3,7 @@
 use config::Node;
 
 use super::page::Page;
-use crate::finding::{Layer, place_at};
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 
 /// Options of rows of /etc/fstab that need not be mounted, or that cloud-init wrote.
@@ -63,7 +63,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
                 None => String::new(),
             };
             let remedy = "lsblk -f lists the devices; findmnt --verify checks /etc/fstab";
-            page.findings.error(place, format!("{point} is configured and not mounted{why}"), remedy);
+            let may_be_missing = text(3).unwrap_or_default().split(',').any(|option| option == "nofail");
+            let severity = if may_be_missing { Severity::Warning } else { Severity::Error };
+            page.findings.add(severity, place, format!("{point} is configured and not mounted{why}"), remedy);
         }
     }
     for (key, of) in [("fs_setup", "device"), ("disk_setup", ""), ("growpart", "devices")] {

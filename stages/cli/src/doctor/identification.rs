@@ -220,11 +220,12 @@ fn mounted(sys: &System, device: &str) -> Option<PlanDir> {
         .then_some(directory)
 }
 
-/// Returns the reason in ds-identify.log: the line before the last one, which has the exit code.
+/// Returns the reason in ds-identify.log: the line before the one with the exit code, of the last run that decided. Runs when systemd
+/// reloads its units keep the result of the boot.
 fn reason(log: &str) -> Option<String> {
     let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
-    let at = lines.iter().rposition(|line| line.contains("] returning "))?;
-    lines.get(at.checked_sub(1)?).map(ToString::to_string)
+    let mut ends = lines.windows(2).filter(|pair| pair[1].contains("] returning ")).map(|pair| pair[0]);
+    ends.rfind(|line| !line.starts_with("keeping the earlier result")).map(str::to_string)
 }
 
 /// Runs `ds-identify --explain`, which writes nothing.
@@ -245,5 +246,9 @@ mod tests {
         let log = "[up 1s] ds-identify\nDSLIST=None\nno check matched\n[up 2s] returning 1\n";
         assert_eq!(super::reason(log).as_deref(), Some("no check matched"));
         assert_eq!(super::reason("torn"), None);
+        let reloaded = format!(
+            "{log}[up 9s] ds-identify\nkeeping the earlier result of this boot (/run/x)\n[up 9s] returning 1\n"
+        );
+        assert_eq!(super::reason(&reloaded).as_deref(), Some("no check matched"));
     }
 }

@@ -11,6 +11,7 @@ use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
+use super::pam;
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
@@ -35,9 +36,10 @@ struct User<'a> {
 }
 
 impl User<'_> {
-    /// Returns whether one of these keys is set.
-    fn has(&self, keys: &[&str]) -> bool {
+    /// Returns whether one of these keys is set, or of the default user this one of the whole configuration.
+    fn gets(&self, keys: &[&str], merged: &Node, of_default: &str) -> bool {
         self.map.is_some_and(|map| keys.iter().any(|key| map.get(key).is_some()))
+            || self.is_default && merged.get(of_default).is_some()
     }
 }
 
@@ -112,7 +114,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let Some(passwd) = page.findings.read(sys.read_text("/etc/passwd")) else { return };
     let accounts = system::parse_passwd(&passwd);
     let users = configured_users(merged);
-    let runs_sshd = sys.is_live() && server(machine, &users, page);
+    let gets_keys = users.iter().any(|user| user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys"));
+    let runs_sshd = sys.is_live() && server(machine, gets_keys, page);
+    let made = sys.read_text(machine.layout.instance("new-users")).unwrap_or_default();
     let (mut lines, mut can_login, mut has_key, mut refused) = (Vec::new(), false, false, Vec::new());
     for user in &users {
         let place = place_at(&user.at, "users");
@@ -120,9 +124,15 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
             // Users of libnss-extrausers and snap are not looked for.
             let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
+            let others = || page.findings.all.iter();
             // A name that no account can have is reported already.
-            let is_reported = name != user.name && page.findings.all.iter().any(|f| f.place == place);
-            if !is_elsewhere && !user.is_default && !is_reported {
+            let is_reported = name != user.name && others().any(|f| f.place == place);
+            let was_made = made.lines().any(|made| made == user.name)
+                && others().all(|f| !f.place.contains("users_groups") && !f.shows("users_groups"));
+            if was_made {
+                let problem = format!("user {name}, whom this instance's first boot created, was removed");
+                page.findings.note(place, problem);
+            } else if !is_elsewhere && !user.is_default && !is_reported {
                 let problem = format!("user {name} is configured and not in /etc/passwd");
                 page.findings.error(place, problem, USERS_GROUPS);
             }
@@ -146,6 +156,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             let problem = format!("user {name} cannot log in: the key in {file} is cut off or changed");
             let remedy = "a key is one line: compare it with the public key of the client";
             page.findings.warning(&place, problem, remedy);
+        }
+        if let Some((place, problem)) = access.refused_by_pam {
+            page.findings.error(place, problem, "correct the line; man pam.d describes it");
         }
         for (problem, remedy) in access.problems {
             page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
@@ -190,7 +203,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
         && Machine::is_root()
     {
-        if let Some(keys) = modules::schema::keys_of_nobody(merged) {
+        if let Some(keys) = modules::schema::keys_of_nobody(merged, merged) {
             let remedy =
                 "add default to users, or the keys to a user (ssh_authorized_keys), for a new instance";
             let place = place_at(&keys.at, "ssh_authorized_keys");
@@ -219,8 +232,7 @@ fn is_starting(machine: &Machine) -> bool {
 }
 
 /// Reports problems of the SSH server. Returns whether it runs, or is started for a connection.
-fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
-    let is_needed = users.iter().any(|user| user.has(&KEY_SOURCES));
+fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     if !["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| machine.sys.exists(path)) {
         if is_needed && !machine.sys.exists("/usr/sbin/dropbear") {
             let problem = "SSH keys are configured, but there is no SSH server";
@@ -274,7 +286,10 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
     // What follows from it, such as a script that restarts the server, comes after it.
     page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
     let never_tried = loaded.iter().all(|unit| !unit.was_checked());
-    let finding = page.findings.error("sshd", problem, remedy);
+    // Without it a password is enough for the console.
+    let is_intended = !(is_wanted || runs || is_needed && no_password(machine));
+    let severity = if is_intended { Severity::Note } else { Severity::Error };
+    let finding = page.findings.add(severity, "sshd", problem, remedy);
     if is_wanted && !runs {
         finding.details = match never_tried {
             true => boot::own_orders(machine),
@@ -283,6 +298,14 @@ fn server(machine: &Machine, users: &[User<'_>], page: &mut Page) -> bool {
     }
     page.findings.layer = Layer::Login;
     runs
+}
+
+/// Returns whether no account has a usable password.
+fn no_password(machine: &Machine) -> bool {
+    let shadow = machine.sys.read_text("/etc/shadow").unwrap_or_default();
+    shadow.lines().all(|line| {
+        line.split(':').nth(1).is_none_or(|hash| hash.is_empty() || hash.starts_with(['!', '*', 'x']))
+    })
 }
 
 /// Compares `ssh_pwauth` with what sshd does.
@@ -313,6 +336,8 @@ struct Access {
     cut_file: Option<String>,
     /// Whether sshd accepts passwords.
     can_use_password: bool,
+    /// The line of PAM's rules that refuses the user, and why.
+    refused_by_pam: Option<(String, String)>,
     problems: Vec<(String, String)>,
     unread: Vec<String>,
 }
@@ -326,10 +351,8 @@ impl Access {
         let sys = &machine.sys;
         let mut access = Access::default();
         let (home, shell) = (account.home.as_str(), account.shell.as_str());
-        let gets_keys =
-            user.has(&KEY_SOURCES) || (user.is_default && merged.get("ssh_authorized_keys").is_some());
-        let gets_password =
-            user.has(&PASSWORD_SOURCES) || (user.is_default && merged.get("password").is_some());
+        let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
+        let gets_password = user.gets(&PASSWORD_SOURCES, merged, "password");
         let sshd = if runs_sshd { effective_settings(machine, &user.name) } else { None };
         if ends_login(shell) {
             // A command that sshd forces, such as that of SFTP, needs no shell.
@@ -350,7 +373,8 @@ impl Access {
         }
         let groups = sys.groups();
         let own = groups.iter().filter(|g| g.gid == account.gid || g.members.contains(&user.name));
-        let groups: Vec<&str> = own.map(|group| group.name.as_str()).collect();
+        let own: Vec<_> = own.collect();
+        let groups: Vec<&str> = own.iter().map(|group| group.name.as_str()).collect();
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
         if let Some(keyword) = refusal {
             let problem =
@@ -381,6 +405,12 @@ impl Access {
             if keys().filter(|line| is_key(line)).all(is_cut) {
                 access.cut_file = Some(file.clone());
             }
+            let gids: Vec<u32> = own.iter().map(|group| group.gid).collect();
+            if let Some(closed) = closed_directory(machine, file, account, &gids) {
+                let problem = format!("sshd cannot read {file}, because the user may not enter {closed}");
+                access.problem(problem, &format!("chmod a+x {closed}"));
+                continue;
+            }
             let is_strict = sshd.as_ref().is_none_or(|sshd| sshd.is_yes("strictmodes"));
             match unsafe_path(machine, file, account).filter(|_| is_strict) {
                 Some((path, why)) => {
@@ -392,6 +422,14 @@ impl Access {
             }
         }
         if let Some(sshd) = &sshd {
+            let ends =
+                |program: &str| ends_login(program) || program.starts_with('/') && !sys.exists(program);
+            let is_no_root = |path: &str| {
+                let path = path.replace("%h", home).replace("%u", &user.name);
+                let is_root =
+                    |meta: std::fs::Metadata| meta.uid() == 0 && meta.permissions().mode() & 0o022 == 0;
+                path != "none" && !sys.metadata(path).is_ok_and(is_root)
+            };
             let root = sshd.values("permitrootlogin").next().unwrap_or_default();
             let refusal = if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
                 Some(("does not accept keys", "PubkeyAuthentication", "set PubkeyAuthentication yes"))
@@ -414,6 +452,14 @@ impl Access {
                 Some(("refuses root", "PermitRootLogin", "set PermitRootLogin prohibit-password"))
             } else if access.has_key && !sshd.accepts_key_alone() {
                 Some(("demands more than a key", "AuthenticationMethods", "change AuthenticationMethods"))
+            } else if access.has_key && sshd.values("maxsessions").next() == Some("0") {
+                Some(("allows no session", "MaxSessions", "set MaxSessions 10"))
+            } else if access.has_key && sshd.values("forcecommand").next().is_some_and(ends) {
+                Some(("runs a command that ends each login", "ForceCommand", "remove ForceCommand"))
+            } else if access.has_key && sshd.values("chrootdirectory").next().is_some_and(is_no_root) {
+                let remedy =
+                    "create the directory; it and those above must be root's, and writable by root only";
+                Some(("cannot use its ChrootDirectory", "ChrootDirectory", remedy))
             } else {
                 None
             };
@@ -424,6 +470,11 @@ impl Access {
             }
             access.can_use_password =
                 sshd.is_yes("passwordauthentication") || sshd.is_yes("kbdinteractiveauthentication");
+            if sshd.is_yes("usepam") {
+                let service = sshd.values("pamservicename").next().unwrap_or("sshd");
+                access.refused_by_pam = pam::refusal(sys, service, account, &groups);
+                access.has_key &= access.refused_by_pam.is_none();
+            }
         }
         // Without its settings, on a machine that runs, it is not known which files sshd reads.
         if gets_keys && !has_file && (sshd.is_some() || !sys.is_live() || !sys.exists(home)) {
@@ -597,6 +648,22 @@ fn unsafe_path(machine: &Machine, file: &str, account: &Account) -> Option<(Stri
         };
         Some(((*path).to_string(), why))
     })
+}
+
+/// Returns the first directory above a file that the user may not enter. sshd reads the file as the user.
+fn closed_directory(machine: &Machine, file: &str, account: &Account, gids: &[u32]) -> Option<String> {
+    let mut above = file.match_indices('/').skip(1).map(|(end, _)| &file[..end]);
+    let is_closed = |directory: &&str| {
+        machine.sys.metadata(directory).is_ok_and(|meta| {
+            let bit = match () {
+                () if meta.uid() == account.uid => 0o100,
+                () if gids.contains(&meta.gid()) => 0o010,
+                () => 0o001,
+            };
+            meta.permissions().mode() & bit == 0
+        })
+    };
+    above.find(|directory| account.uid != 0 && is_closed(directory)).map(str::to_string)
 }
 
 /// Returns ` (PATH is mounted …)` if a file system above a home directory may hide it.

@@ -15,6 +15,7 @@ mod network;
 mod next_boot;
 mod output;
 pub mod page;
+mod pam;
 mod results;
 mod sudo;
 mod switch;

@@ -27,6 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// The remedy for a configuration of other NICs.
 pub const NICS_REMEDY: &str =
     "update the network configuration at its source for the NICs of this machine, then reboot";
+const NAME_SERVICES: &str = "/etc/nsswitch.conf";
 const RESOLV: &str = "/etc/resolv.conf";
 const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
 
@@ -70,6 +71,13 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
         let remedy =
             "enable the service that writes it (systemd-resolved, resolvconf), or replace the link by a file";
         page.findings.warning(RESOLV, problem, remedy);
+    }
+    let services = sys.read_text(NAME_SERVICES).unwrap_or_default();
+    let hosts = services.lines().find_map(|line| line.strip_prefix("hosts:"));
+    if sys.is_live() && hosts.is_some_and(|hosts| !["dns", "resolve"].iter().any(|word| hosts.contains(word)))
+    {
+        let problem = "hosts: names neither dns nor resolve, so names are not asked of a server";
+        page.findings.warning(NAME_SERVICES, problem, "add dns to the line hosts:");
     }
     let servers = sys.read_text(RESOLV).unwrap_or_default();
     let servers: Vec<&str> = servers.lines().filter_map(|line| line.strip_prefix("nameserver ")).collect();

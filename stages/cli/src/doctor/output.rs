@@ -12,8 +12,10 @@ const MAX_MESSAGES: usize = 20;
 const MAX_WIDTH: usize = 200;
 
 /// Words in lines that name a reason, in lower case.
-const REASONS: [&str; 22] = [
+const REASONS: [&str; 24] = [
     "error",
+    "not known",
+    "malformed",
     "fail",
     "not found",
     "no such",

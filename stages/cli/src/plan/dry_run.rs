@@ -1,5 +1,6 @@
 //! Runs the stages of a boot in a dry run, and reads their reports.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::analyze::plot::requests;
 use crate::arguments::GlobalOptions;
 use crate::json;
 use crate::machine::Machine;
+use crate::schema::shell;
 use crate::stage_table::STAGES;
 
 /// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
@@ -83,9 +85,29 @@ pub fn plan_stages(
     for stage in STAGES.iter().filter(|_| !disabled) {
         reports.push(run_stage(global, plan_dir.path(), stage.program, stage.key, timeout)?);
     }
+    add_script_problems(&sys, &mut reports);
     let view = PlanView { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive };
     // The caller prints after the directory is removed, as a closed pipe would end this process.
     Ok((show(&view, &reports), reports))
+}
+
+/// Adds warnings about the scripts that the plan writes and that their shells do not accept.
+fn add_script_problems(sys: &System, reports: &mut [Value]) {
+    let mut time = shell::TIMEOUT;
+    for report in reports {
+        let scripts = json::items(report, "effects").filter(|effect| effect["do"] == "write");
+        let paths: BTreeSet<&str> = sort::collect(scripts.map(|effect| json::text(effect, "path")));
+        let warnings: Vec<Value> = paths
+            .into_iter()
+            .filter_map(|path| {
+                let (line, problem) = shell::problem(&sys.read(path).ok()?, &mut time)?;
+                Some(format!("{path}, line {line}: {problem}").into())
+            })
+            .collect();
+        if let Some(all) = report["warnings"].as_array_mut() {
+            all.extend(warnings);
+        }
+    }
 }
 
 /// Removes the state of earlier instances.

@@ -135,9 +135,11 @@ impl PlanView<'_> {
     }
 
     pub fn is_state(&self, path: &str) -> bool {
-        [self.layout.cloud(""), self.layout.run("")]
-            .iter()
-            .any(|top| path.starts_with(top.trim_end_matches('/')))
+        // The user's commands are not cloud-init's own state.
+        path != self.layout.runcmd_script()
+            && [self.layout.cloud(""), self.layout.run("")]
+                .iter()
+                .any(|top| path.starts_with(top.trim_end_matches('/')))
     }
 
     /// Returns the changes of a file's text, or `None` if it is not text.

@@ -7,7 +7,7 @@ mod formats;
 mod input;
 mod replay;
 mod report;
-mod shell;
+pub mod shell;
 mod user_data;
 mod validation;
 
@@ -193,9 +193,16 @@ fn network(path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
         return Err(NotValidated::Skipped(reason.into()));
     }
     let (findings, warnings) = check_network(&parsed.root);
-    parsed.findings.into_iter().chain(findings.iter().cloned()).for_each(|f| result.add(f));
-    result.warnings = warnings;
     result.prefix = if parsed.root.get("network").is_some() { "" } else { "network." };
+    // Those of the boot have the prefix already.
+    let of_document = |mut finding: Finding| {
+        finding.key = finding.key.strip_prefix(result.prefix).unwrap_or(&finding.key).to_string();
+        finding
+    };
+    result.warnings = warnings.into_iter().map(of_document).collect();
+    let found = parsed.findings.into_iter().chain(findings.iter().cloned().map(of_document));
+    let found: Vec<Finding> = found.collect();
+    found.into_iter().for_each(|f| result.add(f));
     Ok(result)
 }
 

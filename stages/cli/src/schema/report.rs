@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use config::{Finding, FindingKind};
+use modules::schema;
 use system::single_line;
 
 use super::validation::{Document, Validation};
@@ -51,11 +52,33 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
                 std::eprintln!("{indent}{line}");
             }
         }
+        if let Some(place) = reference(result) {
+            eprintln!("{indent}See: {place}");
+        }
     }
     if result.is_valid() {
         let what = if several || args.system { part.name } else { &part.path };
         println!("{indent}Valid schema {what}");
     }
+}
+
+/// Returns where the key of the first finding, errors first, is documented.
+fn reference(result: &Validation) -> Option<String> {
+    let mut found = result.errors().chain(&result.findings).chain(&result.warnings);
+    found.find_map(|finding| {
+        let key = result.key(finding);
+        if key.starts_with("network.") {
+            return Some("docs/reference/network-config.html".to_string());
+        }
+        let mut path = &*key;
+        loop {
+            if let Ok(docs) = schema::key_docs(path) {
+                let page = docs.lines().next_back().and_then(|line| line.split_once(": "));
+                return Some(format!("cloud-init explain {}, {}", docs.lines().next()?, page?.1));
+            }
+            path = path.rsplit_once('.')?.0;
+        }
+    })
 }
 
 /// Prints upstream's messages: one for each kind, with all findings of that kind.
@@ -114,8 +137,12 @@ fn excerpt(
     let mut lines = vec![format!("{}: {word}: {}", style.paint("1", &place), single_line(&text))];
     if let Some(text) = line {
         let column = (finding.at.column as usize).saturating_sub(1);
-        let (shown, at, width) =
-            if style.shows_values { window(text, column) } else { first_key(text, column) };
+        let is_of_key = !finding.key.starts_with("format-l");
+        let shown = match style.shows_values {
+            true => Some(window(text, column)),
+            false => keys(text, column, is_of_key),
+        };
+        let Some((shown, at, width)) = shown else { return lines };
         let number = finding.at.line.to_string();
         let margin = " ".repeat(number.len());
         lines.push(format!(" {number} | {shown}"));
@@ -142,24 +169,39 @@ fn window(text: &str, column: usize) -> (String, usize, usize) {
     (shown, column - start, word.count().max(1))
 }
 
-/// Returns the first key of a line with an ellipsis for what follows, and where the mark goes: below the key if that is
-/// meant, otherwise below the ellipsis.
-fn first_key(text: &str, column: usize) -> (String, usize, usize) {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+/// Returns the first key of a line and, if a key is meant (`is_of_key`), that of the place, with an ellipsis for what is not shown, and
+/// where the mark goes: below the key if that is meant, otherwise below the ellipsis. `None` if there is no key.
+fn keys(text: &str, column: usize, is_of_key: bool) -> Option<(String, usize, usize)> {
     let body = text.trim_start_matches([' ', '-']);
     let start = text.len() - body.len();
-    let name = &body[..body.find(|c| !is_name(c)).unwrap_or(body.len())];
-    let blank = if start < MAX_WIDTH { &text[..start] } else { "" };
-    let after = &body[name.len()..];
-    if name.is_empty() || name.len() > MAX_WIDTH || !(after == ":" || after.starts_with(": ")) {
-        return (format!("{blank}…"), blank.len(), 1);
-    }
-    let shown = format!("{blank}{name}:");
+    let blank = text.get(..start.min(MAX_WIDTH))?;
+    let first = name_at(body).map(|name| format!("{blank}{name}:"));
     if column <= start {
-        return (format!("{shown} …"), blank.len(), name.len());
+        return Some((format!("{} …", first?), blank.len(), name_at(body)?.len()));
     }
-    let mark = shown.len() + 1;
-    (format!("{shown} …"), mark, 1)
+    let (before, after) = text.split_at(text.char_indices().nth(column).map_or(text.len(), |(at, _)| at));
+    let is_in_braces = is_of_key && before.contains('{');
+    let begin = format!("{} … ", first.as_deref().unwrap_or(blank.trim_end()));
+    if let Some(name) = name_at(after).filter(|_| is_in_braces) {
+        return Some((format!("{begin}{name}: …"), begin.chars().count(), name.len()));
+    }
+    let key = before.trim_end().strip_suffix(':').filter(|_| is_in_braces);
+    let key = key.and_then(|before| before.rsplit(|c| !is_name(c)).next().filter(|name| !name.is_empty()));
+    let shown =
+        key.map_or_else(|| first.map(|first| first + " "), |name| Some(format!("{begin}{name}: ")))?;
+    Some((format!("{shown}…"), shown.chars().count(), 1))
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Returns the key with which text begins.
+fn name_at(text: &str) -> Option<&str> {
+    let name = &text[..text.find(|c| !is_name(c)).unwrap_or(text.len())];
+    let after = &text[name.len()..];
+    let is_key = after == ":" || after.starts_with(": ");
+    (is_key && (1..=MAX_WIDTH).contains(&name.len())).then_some(name)
 }
 
 /// Prints each text with marks behind its lines, followed by their messages.
@@ -268,17 +310,23 @@ mod tests {
         for (text, column, wanted) in [
             ("pasword: S", 1, " 2 | pasword: …\n   | ^^^^^^^"),
             ("  - passwd: [S]", 13, " 2 |   - passwd: …\n   |             ^"),
-            ("- root:S", 3, " 2 | - …\n   |   ^"),
-            ("S", 1, " 2 | …\n   | ^"),
-            ("\"S\": 1", 1, " 2 | …\n   | ^"),
-            ("a: {b: S, c: 1}", 11, " 2 | a: …\n   |    ^"),
+            ("a: [S, T]", 8, " 2 | a: …\n   |    ^"),
+            ("a: {b: S, c: 1}", 11, " 2 | a: … c: …\n   |      ^"),
+            ("a: {b: S, c: 1}", 14, " 2 | a: … c: …\n   |         ^"),
+            ("- {é: S, cd: 1}", 10, " 2 | - … cd: …\n   |     ^^"),
+            ("- root:S", 3, ""),
+            ("S", 1, ""),
+            ("\"S\": 1", 1, ""),
+            ("- {b: S T}", 7, " 2 | - … b: …\n   |        ^"),
+            ("- [S]", 4, ""),
         ] {
-            assert_eq!(
-                shown(text, column, LOG),
-                format!("f:2:{column}: error: k: unknown key\n{wanted}"),
-                "{text}"
-            );
+            let text_of =
+                |shown: &str| format!("f:2:{column}: error: k: unknown key\n{shown}").trim_end().to_string();
+            assert_eq!(shown(text, column, LOG), text_of(wanted), "{text}");
         }
+        // The place of a syntax error may be in a value.
+        let (text, column) = ("a: {b: S: T}", 9);
+        assert_eq!(keys(text, column, false), Some(("a: …".into(), 3, 1)));
     }
 
     #[test]

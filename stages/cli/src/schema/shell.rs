@@ -67,6 +67,20 @@ pub fn problem_of_list(key: &str, list: &Node, left: &mut Duration) -> Option<Fi
     found.iter().next().cloned()
 }
 
+/// Returns what is wrong in the scripts of `write_files`, of those whose content is not encoded.
+pub fn problems_of_files(config: &Node, left: &mut Duration) -> Vec<Finding> {
+    let mut found = Findings::default();
+    let files = config.get("write_files").and_then(Node::as_seq).unwrap_or_default();
+    for (i, file) in files.iter().enumerate().filter(|(_, file)| file.get("encoding").is_none()) {
+        let Some(content) = file.get("content") else { continue };
+        if let Some((line, message)) = content.as_str().and_then(|text| problem(text.as_bytes(), left)) {
+            let message = format!("line {line}: {message}");
+            found.invalid(&content.at, format!("write_files[{i}].content"), message);
+        }
+    }
+    found.iter().cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;

@@ -406,12 +406,13 @@ impl<'a> Checker<'a> {
         // What the check of a part rejects already.
         usable.retain(|finding| !known.contains(&place(finding)));
         self.result.warnings.extend(usable);
-        let commands = self
-            .merged
-            .get("runcmd")
-            .and_then(|list| shell::problem_of_list("runcmd", list, &mut self.shell_time));
-        self.result.warnings.extend(commands);
-        for finding in schema::advice(&self.merged, &self.boothooks) {
+        for key in ["bootcmd", "runcmd"] {
+            let commands = self.merged.get(key);
+            let problem = commands.and_then(|list| shell::problem_of_list(key, list, &mut self.shell_time));
+            self.result.warnings.extend(problem);
+        }
+        self.result.warnings.extend(shell::problems_of_files(&self.merged, &mut self.shell_time));
+        for finding in schema::advice(&self.merged, base, &self.boothooks) {
             let is_of = |(name, _): &&(String, String)| finding.at.source.as_deref() == Some(name.as_str());
             if let Some((name, text)) = self.boothooks.iter().find(is_of).cloned() {
                 self.add_source(&name, &text);

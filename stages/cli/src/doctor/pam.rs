@@ -1,0 +1,222 @@
+//! Whether PAM's rules for a service let in a user who has a valid account.
+
+use system::{System, User};
+
+const DIRECTORIES: [&str; 3] = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/share/pam.d"];
+/// The maximum depth of files that include others.
+const MAX_LEVELS: usize = 8;
+const ACCESS: &str = "/etc/security/access.conf";
+/// The results of modules that refuse a user.
+const REFUSALS: [&str; 3] = ["auth_err", "perm_denied", "session_err"];
+
+/// A line of a file of pam.d(5).
+struct Rule {
+    at: String,
+    control: String,
+    module: String,
+    arguments: Vec<String>,
+}
+
+/// What follows from the result of a module.
+enum Action {
+    Continue,
+    Jump(usize),
+    Done,
+    Refuse,
+}
+
+/// Returns the line that refuses the user, and why. Modules of which the result is not known are taken for successful.
+pub fn refusal(sys: &System, service: &str, user: &User, groups: &[&str]) -> Option<(String, String)> {
+    ["account", "session"].iter().find_map(|kind| {
+        let (mut rules, mut at) = (Vec::new(), 0);
+        read(sys, service, kind, 0, &mut rules);
+        while let Some(rule) = rules.get(at) {
+            at += 1;
+            let problem = rule.problem(sys, kind, user, groups);
+            match action(&rule.control, problem.is_some()) {
+                Action::Continue => {}
+                // Whether a module that asks for more than the account succeeds decides what follows.
+                Action::Jump(_) if problem.is_none() && rule.module != "pam_unix.so" => return None,
+                Action::Jump(count) => at += count,
+                Action::Done => return None,
+                Action::Refuse => return problem.map(|problem| (rule.at.clone(), problem)),
+            }
+        }
+        None
+    })
+}
+
+/// Adds the rules of a kind, with those of included files.
+fn read(sys: &System, file: &str, kind: &str, level: usize, rules: &mut Vec<Rule>) {
+    let path = DIRECTORIES.iter().map(|top| format!("{top}/{file}")).find(|path| sys.exists(path));
+    let Some(path) = path.filter(|_| level < MAX_LEVELS) else { return };
+    for (number, line) in (1..).zip(sys.read_text(&path).unwrap_or_default().lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        let (first, rest) = line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
+        if first == "@include" {
+            read(sys, rest.trim(), kind, level + 1, rules);
+        }
+        if first != kind {
+            continue;
+        }
+        let rest = rest.trim_start();
+        let end =
+            if rest.starts_with('[') { rest.find(']').map(|at| at + 1) } else { rest.find([' ', '\t']) };
+        let (control, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let mut words = rest.split_whitespace().map(str::to_string);
+        let module = words.next().unwrap_or_default();
+        match control {
+            "include" | "substack" => read(sys, &module, kind, level + 1, rules),
+            control => rules.push(Rule {
+                at: format!("{path}, line {number}"),
+                control: control.into(),
+                module,
+                arguments: words.collect(),
+            }),
+        }
+    }
+}
+
+fn action(control: &str, is_refused: bool) -> Action {
+    let word = match control.strip_prefix('[') {
+        None => match (control, is_refused) {
+            ("required" | "requisite", true) => "bad",
+            ("sufficient", false) => "done",
+            _ => "ignore",
+        },
+        Some(pairs) => {
+            let pairs =
+                pairs.trim_end_matches(']').split_whitespace().filter_map(|pair| pair.split_once('='));
+            let of = |wanted: &dyn Fn(&str) -> bool| pairs.clone().find(|(result, _)| wanted(result));
+            let found =
+                of(&|result| if is_refused { REFUSALS.contains(&result) } else { result == "success" });
+            found.or_else(|| of(&|result| result == "default")).map_or("bad", |(_, action)| action)
+        }
+    };
+    match word {
+        "bad" | "die" => Action::Refuse,
+        "done" => Action::Done,
+        word => word.parse().map_or(Action::Continue, Action::Jump),
+    }
+}
+
+impl Rule {
+    /// Returns why the module refuses the user, if that is known.
+    fn problem(&self, sys: &System, kind: &str, user: &User, groups: &[&str]) -> Option<String> {
+        let argument = |name: &str| self.arguments.iter().find_map(|word| word.strip_prefix(name));
+        match (&*self.module, kind) {
+            ("pam_deny.so", _) => Some("pam_deny.so refuses every user".into()),
+            // The files that it reads without an argument are reported anyway.
+            ("pam_nologin.so", "account") => {
+                let file = argument("file=").filter(|path| user.uid != 0 && sys.exists(path))?;
+                Some(format!("pam_nologin.so lets in only root, because {file} exists"))
+            }
+            ("pam_access.so", "account") => {
+                let file = argument("accessfile=").unwrap_or(ACCESS);
+                let line = denied_by(&sys.read_text(file).ok()?, &user.name, groups)?;
+                Some(format!("pam_access.so refuses user {} ({file}, line {line})", user.name))
+            }
+            (module, _) => is_missing(sys, module).then(|| {
+                format!("the module {} does not exist, so PAM refuses every user", config::shown_name(module))
+            }),
+        }
+    }
+}
+
+/// Returns whether a module is not where pam_unix.so is.
+fn is_missing(sys: &System, module: &str) -> bool {
+    let tops = ["/usr/lib64", "/usr/lib", "/lib"];
+    let mut directories = tops.iter().flat_map(|top| {
+        let inner = sys.list(top).unwrap_or_default().into_iter().filter(|name| name.contains("-linux-"));
+        inner.map(move |name| format!("{top}/{name}/security")).chain([format!("{top}/security")])
+    });
+    let has = |directory: &String, name: &str| sys.exists(format!("{directory}/{name}"));
+    !module.starts_with('/')
+        && directories
+            .find(|directory| has(directory, "pam_unix.so"))
+            .is_some_and(|found| !has(&found, module))
+}
+
+/// Returns the number of the line of access.conf(5) that refuses a user from everywhere; `None` also if it depends on more.
+fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
+    for (number, line) in (1..).zip(text.lines()) {
+        let fields: Vec<&str> =
+            line.split('#').next().unwrap_or_default().splitn(3, ':').map(str::trim).collect();
+        let [permission, users, origins] = fields[..] else { continue };
+        if origins == "LOCAL" {
+            continue;
+        }
+        if users.contains(['@', ',']) || users.contains("EXCEPT") {
+            return None;
+        }
+        let is_meant = |word: &str| {
+            let group = word.trim_matches(['(', ')']);
+            word == "ALL" || word == user || groups.contains(&group)
+        };
+        if users.split_whitespace().any(is_meant) {
+            return (permission == "-" && origins == "ALL").then_some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_refuse_everybody_are_found() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(root.display().to_string());
+        let accounts = system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\n");
+        let user = &accounts[0];
+        root.put("etc/own-nologin", "");
+        root.put("usr/lib/x86_64-linux-gnu/security/pam_unix.so", "");
+        for module in ["permit", "deny", "nologin", "access", "succeed_if"] {
+            root.put(&format!("usr/lib/x86_64-linux-gnu/security/pam_{module}.so"), "");
+        }
+        let common = "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n";
+        root.put("etc/pam.d/common-account", common);
+        root.put("etc/pam.d/common-broken", common.replace("success=1", "success=ok"));
+        root.put("etc/security/access.conf", "# -:ALL:ALL\n+:root:ALL\n- : ALL : ALL\n");
+        root.put("etc/security/own.conf", "-:ALL EXCEPT amy:ALL\n");
+        for (rules, expected) in [
+            ("auth required pam_deny.so\n@include common-account\n", None),
+            ("account include common-account\nsession optional pam_deny.so\n", None),
+            ("account sufficient pam_unix.so\naccount required pam_deny.so\n", None),
+            (
+                "account [success=1 default=ignore] pam_succeed_if.so user = root\naccount required pam_deny.so\n",
+                None,
+            ),
+            ("account required pam_nologin.so\n", None),
+            ("account required pam_access.so accessfile=/etc/security/own.conf\n", None),
+            ("-account required pam_not_there.so\n", None),
+            (
+                "account required pam_deny.so # all\n",
+                Some(("sshd, line 1", "pam_deny.so refuses every user")),
+            ),
+            ("\n@include common-broken\n", Some(("common-broken, line 2", "pam_deny.so"))),
+            ("session [default=die] pam_deny.so\n", Some(("sshd, line 1", "pam_deny.so"))),
+            (
+                "account required pam_nologin.so file=/etc/own-nologin\n",
+                Some(("sshd, line 1", "/etc/own-nologin exists")),
+            ),
+            ("account required pam_access.so\n", Some(("sshd, line 1", "access.conf, line 3"))),
+            (
+                "account required pam_not_there.so\n",
+                Some(("sshd, line 1", "pam_not_there.so does not exist")),
+            ),
+            ("@include sshd\n", None),
+        ] {
+            root.put("etc/pam.d/sshd", rules);
+            let found = refusal(&sys, "sshd", user, &["amy"]);
+            match expected {
+                None => assert_eq!(found, None, "{rules}"),
+                Some((place, problem)) => assert!(
+                    found.as_ref().is_some_and(|(at, why)| at.ends_with(place) && why.contains(problem)),
+                    "{rules}: {found:?}"
+                ),
+            }
+        }
+    }
+}
