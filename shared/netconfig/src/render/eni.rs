@@ -283,6 +283,16 @@ impl Writer<'_> {
             (..) => link.all_dns(self.global),
         };
         self.add_missing_dns(&mut blocks, &dns, rendered);
+        // The hook of systemd-resolved ignores domains without servers, as beside DHCP.
+        let has_servers = blocks.iter().flatten().any(|line| line.starts_with("dns-nameservers "));
+        if link.kind != LinkKind::Loopback && !has_servers {
+            for block in &mut blocks {
+                let domains = block.iter().find_map(|line| line.strip_prefix("dns-search "));
+                let command =
+                    domains.map(|domains| format!("post-up resolvectl domain $IFACE {domains} || true"));
+                block.extend(command);
+            }
+        }
         blocks.iter().map(|lines| indent(lines)).collect()
     }
 
