@@ -283,14 +283,14 @@ impl Writer<'_> {
             (..) => link.all_dns(self.global),
         };
         self.add_missing_dns(&mut blocks, &dns, rendered);
-        // The hook of systemd-resolved ignores domains without servers, as beside DHCP.
-        let has_servers = blocks.iter().flatten().any(|line| line.starts_with("dns-nameservers "));
-        if link.kind != LinkKind::Loopback && !has_servers {
-            for block in &mut blocks {
-                let domains = block.iter().find_map(|line| line.strip_prefix("dns-search "));
-                let command =
-                    domains.map(|domains| format!("post-up resolvectl domain $IFACE {domains} || true"));
-                block.extend(command);
+        for block in blocks.iter_mut().filter(|block| block[0].ends_with(" dhcp")) {
+            let value = |key: &str| block.iter().find_map(|line| line.strip_prefix(key));
+            if let (Some(domains), None) = (value("dns-search "), value("dns-nameservers ")) {
+                // The hook of systemd-resolved ignores domains without servers; it adds those of this file to a lease.
+                let is_inet6 = block[0].contains(" inet6 ");
+                let (family, key) = if is_inet6 { ("inet6", "DOMAINS6") } else { ("inet", "DOMAINS") };
+                let command = format!("echo '{key}=\"{domains}\"' >/run/network/ifupdown-{family}-$IFACE");
+                block.push(format!("pre-up {command} || true"));
             }
         }
         blocks.iter().map(|lines| indent(lines)).collect()
