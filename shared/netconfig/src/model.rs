@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use config::{Map, Node};
+use system::Prefix;
 
 use crate::address;
 
@@ -56,21 +58,29 @@ impl Model {
     /// server gives; a link-local gateway is on any link. Returns whether every route has such a subnet.
     pub fn place_routes(&mut self) -> bool {
         let mut is_complete = true;
+        let links = self.links.iter_mut().filter(|link| link.kind != LinkKind::Loopback);
+        let mut subnets: Vec<&mut Subnet> = links.flat_map(|link| &mut link.subnets).collect();
+        let networks = Networks::of(subnets.iter().map(|subnet| &**subnet));
+        let mut others = HashMap::new();
         for route in std::mem::take(&mut self.routes) {
             let gateway = route.gateway.as_deref().unwrap_or_default();
-            let is_local = address::is_link_local(gateway);
-            let rank = |subnet: &Subnet| match subnet.is_ipv6() == address::is_ipv6(gateway) {
-                _ if subnet.reaches(gateway) => 3,
-                _ if gateway.is_empty() || subnet.address.is_none() && subnet.method == Method::Manual => 0,
-                true if is_local || subnet.address.is_none() => 2,
-                _ => u8::from(is_local),
-            };
-            let links = self.links.iter_mut().filter(|link| link.kind != LinkKind::Loopback);
-            let subnets = links.flat_map(|link| &mut link.subnets).map(|subnet| (rank(subnet), subnet));
-            // The first of the highest rank.
-            let best = subnets.reduce(|best, next| if next.0 > best.0 { next } else { best });
-            match best.filter(|(rank, _)| *rank > 0) {
-                Some((_, subnet)) => subnet.routes.push(route),
+            let kind = (gateway.is_empty(), address::is_ipv6(gateway), address::is_link_local(gateway));
+            let place = networks.position(gateway).or_else(|| {
+                *others.entry(kind).or_insert_with(|| {
+                    let (is_empty, inet6, is_local) = kind;
+                    let rank = |subnet: &Subnet| match subnet.is_ipv6() == inet6 {
+                        _ if is_empty || subnet.address.is_none() && subnet.method == Method::Manual => 0,
+                        true if is_local || subnet.address.is_none() => 2,
+                        _ => u8::from(is_local),
+                    };
+                    let ranks = subnets.iter().enumerate().map(|(i, subnet)| (rank(subnet), i));
+                    // The first of the highest rank.
+                    let best = ranks.reduce(|best, next| if next.0 > best.0 { next } else { best });
+                    best.filter(|(rank, _)| *rank > 0).map(|(_, i)| i)
+                })
+            });
+            match place {
+                Some(i) => subnets[i].routes.push(route),
                 None => is_complete = false,
             }
         }
@@ -288,14 +298,6 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Returns whether a gateway is in the subnet of a known address.
-    pub fn reaches(&self, gateway: &str) -> bool {
-        match (&self.address, self.prefix) {
-            (Some(own), Some(prefix)) => address::is_in_subnet(gateway, own, prefix) == Some(true),
-            _ => false,
-        }
-    }
-
     /// Returns whether the subnet configures IPv6.
     pub fn is_ipv6(&self) -> bool {
         match self.method {
@@ -307,6 +309,34 @@ impl Subnet {
             Method::Static => self.address.as_deref().is_some_and(address::is_ipv6),
             _ => false,
         }
+    }
+}
+
+/// The positions of subnets with known addresses, by the length of their prefix and their network: there may be thousands of
+/// both subnets and gateways.
+pub struct Networks(HashMap<u8, HashMap<IpAddr, usize>>);
+
+impl Networks {
+    /// Finds the networks of the subnets.
+    pub fn of<'a>(subnets: impl IntoIterator<Item = &'a Subnet>) -> Networks {
+        let mut networks: HashMap<u8, HashMap<IpAddr, usize>> = HashMap::new();
+        for (i, subnet) in subnets.into_iter().enumerate() {
+            let address = subnet.address.as_deref().and_then(|address| address.parse::<IpAddr>().ok());
+            if let Some((address, length)) = address.zip(subnet.prefix) {
+                let network = Prefix::new(address, length).network().address;
+                networks.entry(length).or_default().entry(network).or_insert(i);
+            }
+        }
+        Networks(networks)
+    }
+
+    /// Returns the position of the first subnet that a gateway is in.
+    pub fn position(&self, gateway: &str) -> Option<usize> {
+        let gateway: IpAddr = gateway.parse().ok()?;
+        let of_length = |(length, networks): (&u8, &HashMap<IpAddr, usize>)| {
+            networks.get(&Prefix::new(gateway, *length).network().address).copied()
+        };
+        self.0.iter().filter_map(of_length).min()
     }
 }
 

@@ -29,6 +29,19 @@ const CASES: &[Case] = &[
         let route = |i| format!("{{to: {}, via: 10.0.0.1}},", address(i));
         render_network(&format!("version: 2\nethernets: {{e0: {{routes: [{}]}}}}\n", lines(n, route)))
     }),
+    ("network: gateways", 100, |n| {
+        let subnet = |i: usize| {
+            let network = format!("10.{}.{}", i / 256, i % 256);
+            let route = format!("{{destination: 192.0.2.{}/32, gateway: {network}.2}}", i % 256);
+            format!("{{type: static, address: {network}.5/24, gateway: {network}.1, routes: [{route}]}},")
+        };
+        let route =
+            |i| format!("- {{type: route, destination: 203.0.113.0/24, gateway: 10.0.{}.3}}", i % 256);
+        let (subnets, routes) = (lines(n, subnet), lines(n, route));
+        render_network(&format!(
+            "version: 1\nconfig:\n- {{type: physical, name: e0, subnets: [{subnets}]}}\n{routes}"
+        ))
+    }),
     ("network: name servers", 200, |n| {
         let servers = lines(n, |i| format!("1.1.{}.{},", i / 256, i % 256));
         let names =

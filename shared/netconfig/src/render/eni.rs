@@ -8,7 +8,7 @@ use config::{Map, Node, Value};
 use system::{System, WriteOptions, warning};
 
 use crate::address::{is_ipv6, is_link_local};
-use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
+use crate::model::{Dns, Link, LinkKind, Method, Model, Networks, Route, Subnet};
 use crate::parse::characters::is_shell_special;
 use crate::parse::{OPTION, ROUTE_ATTRIBUTES, SETTINGS, SYSCTL, is_on};
 
@@ -102,9 +102,9 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     sort::sort_by_key(&mut links, |l| (rank(l), &l.name));
     let names = links.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
     let mut blocks = Vec::new();
+    let ports: HashSet<&String> = model.links.iter().flat_map(|link| &link.ports).collect();
     for link in links {
-        let is_port = |ports: &[String]| ports.iter().any(|port| [&link.id, &link.name].contains(&port));
-        let is_port = link.bond.is_some() || model.links.iter().any(|other| is_port(&other.ports));
+        let is_port = link.bond.is_some() || ports.contains(&link.id) || ports.contains(&link.name);
         let writer = Writer { link, is_port, names: &names, global: &model.dns, has_ip: target.has_ip };
         blocks.extend(writer.stanzas(&mut rendered));
     }
@@ -116,19 +116,23 @@ fn render(model: &Model, target: &Target) -> RenderResult {
 /// Returns the links with a metric for each default gateway after the first one of its family, and without those that the
 /// link has already: ifup would fail for that interface, because such a route exists. As with other services, a fixed
 /// gateway is preferred to those of leases.
-fn with_gateway_metrics<'a>(links: &'a [Link], rendered: &mut Rendered) -> Cow<'a, [Link]> {
+fn with_gateway_metrics<'a>(described: &'a [Link], rendered: &mut Rendered) -> Cow<'a, [Link]> {
     const METRIC: i64 = 100;
     // Above those that dhcpcd chooses: 1000 and the number of the interface.
     const LEASE_METRIC: i64 = 2000;
-    let mut links = Cow::Borrowed(links);
+    let mut links = Cow::Borrowed(described);
     let mut count = [0, 0];
-    let all = links.iter().enumerate().flat_map(|(i, link)| (0..link.subnets.len()).map(move |j| (i, j)));
-    let is_fixed = |&(i, j): &(usize, usize)| links[i].subnets[j].method.is_static();
+    let all = described.iter().enumerate().flat_map(|(i, link)| (0..link.subnets.len()).map(move |j| (i, j)));
+    let mut first_of_gateway = HashMap::new();
+    for (i, j) in all.clone() {
+        first_of_gateway.entry((i, described[i].subnets[j].gateway.as_deref())).or_insert(j);
+    }
+    let is_fixed = |&(i, j): &(usize, usize)| described[i].subnets[j].method.is_static();
     let (fixed, others): (Vec<_>, Vec<_>) = all.partition(is_fixed);
     for (i, j) in fixed {
-        let subnet = &links[i].subnets[j];
+        let subnet = &described[i].subnets[j];
         let Some(gateway) = subnet.gateway.as_deref().filter(|_| subnet.metric.is_none()) else { continue };
-        if links[i].subnets[..j].iter().any(|s| s.gateway.as_deref() == Some(gateway)) {
+        if first_of_gateway.get(&(i, Some(gateway))).is_some_and(|first| *first < j) {
             links.to_mut()[i].subnets[j].gateway = None;
             continue;
         }
@@ -279,6 +283,16 @@ impl Writer<'_> {
             (..) => link.all_dns(self.global),
         };
         self.add_missing_dns(&mut blocks, &dns, rendered);
+        for block in blocks.iter_mut().filter(|block| block[0].ends_with(" dhcp")) {
+            let value = |key: &str| block.iter().find_map(|line| line.strip_prefix(key));
+            if let (Some(domains), None) = (value("dns-search "), value("dns-nameservers ")) {
+                // The hook of systemd-resolved ignores domains without servers; it adds those of this file to a lease.
+                let is_inet6 = block[0].contains(" inet6 ");
+                let (family, key) = if is_inet6 { ("inet6", "DOMAINS6") } else { ("inet", "DOMAINS") };
+                let command = format!("echo '{key}=\"{domains}\"' >/run/network/ifupdown-{family}-$IFACE");
+                block.push(format!("pre-up {command} || true"));
+            }
+        }
         blocks.iter().map(|lines| indent(lines)).collect()
     }
 
@@ -286,15 +300,23 @@ impl Writer<'_> {
     /// a route waits for its family, its source address, and the subnet of its gateway.
     fn routes(&self) -> Vec<Vec<&Route>> {
         let subnets = &self.link.subnets;
+        let networks = Networks::of(subnets);
+        let (mut sources, mut families) = (HashMap::new(), [Vec::new(), Vec::new()]);
+        for (i, subnet) in subnets.iter().enumerate() {
+            families[usize::from(subnet.is_ipv6())].push(i);
+            if let Some(address) = subnet.address.as_deref() {
+                sources.entry(address).or_insert(i);
+            }
+        }
         let mut routes = vec![Vec::new(); subnets.len() + 1];
         for (i, subnet) in subnets.iter().enumerate() {
             for route in &subnet.routes {
                 let inet6 = is_ipv6(&route.network);
-                let of_source = subnets.iter().position(|s| route.from.is_some() && s.address == route.from);
-                let of_gateway =
-                    subnets.iter().position(|s| route.gateway.as_deref().is_some_and(|g| s.reaches(g)));
+                let of_source = route.from.as_deref().and_then(|from| sources.get(from).copied());
+                let of_gateway = route.gateway.as_deref().and_then(|gateway| networks.position(gateway));
                 let begin = of_source.into_iter().chain(of_gateway).fold(i, usize::max);
-                let of_family = (begin..subnets.len()).find(|j| subnets[*j].is_ipv6() == inet6);
+                let family = &families[usize::from(inet6)];
+                let of_family = family.get(family.partition_point(|j| *j < begin)).copied();
                 routes[of_family.unwrap_or(if inet6 { subnets.len() } else { begin })].push(route);
             }
         }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use config::{Findings, Map, Node, Value, join_key};
 
 use crate::address::{is_ipv6, is_link_local, is_name_server, is_unspecified, parse_network};
-use crate::model::Link;
+use crate::model::{Link, Networks};
 use crate::parse::sanitize::Level;
 use crate::parse::{OVERRIDES, Parsed, SETTINGS, ValueType, is_on};
 
@@ -95,8 +95,9 @@ fn match_by_name(device: &mut Map, link: &Link) {
 
 /// Returns the default gateways that are in no subnet of the link, for which netplan has no flag.
 fn off_link_gateways(link: &Link) -> impl Iterator<Item = &str> {
+    let networks = Networks::of(&link.subnets);
     let gateways = link.subnets.iter().filter_map(|subnet| subnet.gateway.as_deref());
-    gateways.filter(|g| !is_link_local(g) && !link.subnets.iter().any(|subnet| subnet.reaches(g)))
+    gateways.filter(move |g| !is_link_local(g) && networks.position(g).is_none())
 }
 
 /// Writes `gateway4` or `gateway6` as a route with that flag.

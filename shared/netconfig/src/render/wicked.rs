@@ -1,9 +1,11 @@
 //! What wicked reads besides ifcfg files: routes, rules and the kernel's settings of a NIC, and netconfig's name servers.
 
+use std::collections::HashSet;
+
 use distro::IfcfgDialect;
 
 use crate::address::{is_ipv6, is_link_local, parse_number};
-use crate::model::{Dns, Link, Method, Route};
+use crate::model::{Dns, Link, Method, Networks, Route, Subnet};
 use crate::parse::{SETTINGS, SYSCTL};
 
 use super::ifcfg::{applies, discards, place, route_options, rules};
@@ -26,7 +28,8 @@ pub fn files(link: &Link, rendered: &mut Rendered) -> Vec<(&'static str, String)
 
 /// Returns the lines of the routes: destination, gateway, an unused column, NIC, options.
 fn routes(link: &Link) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let (mut lines, mut known) = (Vec::new(), HashSet::new());
+    let networks = Networks::of(&link.subnets);
     let gateways = link.subnets.iter().filter_map(|subnet| {
         let gateway = subnet.gateway.as_ref()?;
         let network = if is_ipv6(gateway) { "::" } else { "0.0.0.0" };
@@ -36,13 +39,15 @@ fn routes(link: &Link) -> Vec<String> {
     let gateways: Vec<Route> = gateways.collect();
     for route in gateways.iter().chain(link.subnets.iter().flat_map(|subnet| &subnet.routes)) {
         let mut add = |line: String| {
-            if !lines.contains(&line) {
+            if known.insert(line.clone()) {
                 lines.push(line);
             }
         };
         let options = route_options(route, None);
         let gateway = route.gateway.as_deref().filter(|_| !discards(route));
-        if let Some(gateway) = gateway.filter(|gateway| !is_reachable(link, gateway, route.on_link)) {
+        if let Some(gateway) =
+            gateway.filter(|gateway| !is_reachable(link, &networks, gateway, route.on_link))
+        {
             // wicked has no `onlink`; the kernel looks the gateway up in the table of the route, and in the main one.
             let width = if is_ipv6(gateway) { 128 } else { 32 };
             add(format!("{gateway}/{width} - - {}\n", link.name));
@@ -59,13 +64,10 @@ fn routes(link: &Link) -> Vec<String> {
 }
 
 /// Returns whether a NIC reaches a gateway without a route to it: through one of its subnets, also one that a server assigns.
-fn is_reachable(link: &Link, gateway: &str, on_link: bool) -> bool {
-    let inet6 = is_ipv6(gateway);
-    is_link_local(gateway)
-        || link.subnets.iter().any(|subnet| match &subnet.address {
-            Some(_) => subnet.reaches(gateway),
-            None => !on_link && subnet.is_ipv6() == inet6 && subnet.method != Method::Manual,
-        })
+fn is_reachable(link: &Link, networks: &Networks, gateway: &str, on_link: bool) -> bool {
+    let (inet6, known) = (is_ipv6(gateway), is_link_local(gateway) || networks.position(gateway).is_some());
+    let assigns = |s: &Subnet| s.address.is_none() && s.is_ipv6() == inet6 && s.method != Method::Manual;
+    known || !on_link && link.subnets.iter().any(assigns)
 }
 
 /// Returns the lines of the settings that are the kernel's.
