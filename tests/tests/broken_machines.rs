@@ -183,7 +183,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           sed -i 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf", "", "/etc/nsswitch.conf", "neither dns nor resolve"),
         ("forced", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ForceCommand /bin/false' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "ends each login (/etc/ssh/sshd_config.d/10-own.conf)"),
-        ("chroot", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ChrootDirectory /srv/jail' >/etc/ssh/sshd_config.d/10-own.conf",
+        ("jail", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ChrootDirectory /srv/jail' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "cannot use its ChrootDirectory"),
         ("sessions", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'MaxSessions 0' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "allows no session"),
