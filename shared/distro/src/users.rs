@@ -255,7 +255,7 @@ fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
 /// Returns whether passwd(1) is busybox', which cannot expire passwords, and fails for a password that is unlocked already.
 fn has_busybox_passwd(sys: &System) -> bool {
     let target = sys.which("passwd").and_then(|path| sys.read_link(path).ok());
-    target.is_some_and(|target| ["/bbsuid", "/busybox"].iter().any(|name| target.ends_with(name)))
+    target.is_some_and(|target| matches!(target.rsplit('/').next(), Some("bbsuid" | "busybox")))
 }
 
 /// Sets the expiry of a user that adduser has created.

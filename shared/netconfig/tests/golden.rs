@@ -241,24 +241,6 @@ config:
     assert!(OUTPUT_KINDS.iter().all(|name| tested.contains(name)), "{tested:?}");
 }
 
-/// networkd itself has no setting for them, and a `.link` file is for a NIC whose name is certain.
-#[test]
-fn offloads_are_in_link_files_of_networkd() {
-    let input = "version: 2\nethernets:\n  lan:\n    match: {macaddress: '52:54:00:00:00:01'}\n    set-name: lan0\n    generic-receive-offload: false\n    transmit-checksum-offload: true\n  e: {generic-receive-offload: false}\n";
-    let converted = convert("yaml", "x", input, ("networkd", "debian"), &Facts::default()).unwrap();
-    let mut links = converted.files.iter().filter(|file| file.path.ends_with(".link"));
-    let file = links.next().unwrap();
-    assert_eq!(file.path, "/etc/systemd/network/10-cloud-init-lan0.link");
-    let expected = "[Link]\nGenericReceiveOffload=no\nName=lan0\nTransmitChecksumOffload=yes\n\n[Match]\nMACAddress=52:54:00:00:00:01\nType=ether\n";
-    assert_eq!(file.content.trim_end(), expected.trim_end());
-    assert!(links.next().is_none());
-    let findings: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        findings,
-        ["x:8:6: network: e: offloads are set for NICs with match.macaddress only; ignored"]
-    );
-}
-
 /// netplan would reject the whole file.
 #[test]
 fn invalid_parts_are_not_passed_through() {

@@ -11,14 +11,13 @@ use crate::exit::exit_code;
 use crate::machine::Machine;
 
 /// Generated network files: directory and name, in which `*` is any text.
-const NETWORK_FILES: [(&str, &str); 9] = [
+const NETWORK_FILES: [(&str, &str); 8] = [
     ("/etc/netplan", "50-cloud-init.yaml"),
     ("/etc/NetworkManager/conf.d", "99-cloud-init.conf"),
     ("/etc/NetworkManager/conf.d", "30-cloud-init-ip6-addr-gen-mode.conf"),
     ("/etc/NetworkManager/system-connections", "cloud-init-*.nmconnection"),
     ("/etc/systemd/network", "10-cloud-init-*.network"),
     ("/etc/systemd/network", "10-cloud-init-*.netdev"),
-    ("/etc/systemd/network", "10-cloud-init-*.link"),
     ("/etc/network/interfaces.d", "50-cloud-init"),
     // Releases before 20.1.
     ("/etc/network/interfaces.d", "50-cloud-init.cfg"),

@@ -188,7 +188,7 @@ fn passwords_are_unlocked_and_expired_with_busybox() {
         sandbox.stub("passwd", &format!("echo '{message}' >&2; exit 1"));
         let passwd = sandbox.top.join("usr/sbin/passwd");
         std::fs::rename(&passwd, passwd.with_file_name("bbsuid")).unwrap();
-        std::os::unix::fs::symlink("/usr/sbin/bbsuid", &passwd).unwrap();
+        std::os::unix::fs::symlink("bbsuid", &passwd).unwrap();
         assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), is_unlocked, "{message}");
         sandbox.run(&set_passwords::MODULE).unwrap();
         assert_eq!(

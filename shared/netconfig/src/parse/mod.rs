@@ -32,7 +32,7 @@ pub use builder::Parsed;
 pub use facts::{Facts, Include, NicFacts};
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
 pub use options::{
-    BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, LINK_FILE, OPTION, OVERRIDES, Override, Place,
+    BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, OPTION, OVERRIDES, Override, Place,
     ROUTE_ATTRIBUTES, RouteAttribute, SETTINGS, SYSCTL, Setting, Unit,
 };
 pub(crate) use scalar::is_ethernet_mac;

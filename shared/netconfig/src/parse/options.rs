@@ -181,7 +181,7 @@ pub const OVERRIDES: &[Override] = &[
 /// words values are written unchanged; a value without a word cannot be expressed.
 #[derive(Debug)]
 pub struct Place {
-    /// The section; for ifupdown [`OPTION`] or [`SYSCTL`], and [`LINK_FILE`].
+    /// The section; for ifupdown [`OPTION`] or [`SYSCTL`].
     pub section: &'static str,
     /// The key.
     pub key: &'static str,
@@ -204,8 +204,6 @@ impl Place {
 pub const OPTION: &str = "option";
 /// A file below `/proc/sys/net/ipv6/conf/NAME`, for which ifupdown has no option.
 pub const SYSCTL: &str = "sysctl";
-/// `[Link]` of a `.link` file, which udev reads for networkd.
-pub const LINK_FILE: &str = ".link";
 
 /// A further key of version 2's devices with its places in the files of the network services.
 pub struct Setting {
@@ -253,18 +251,13 @@ const fn setting(netplan: &'static str, value_type: ValueType, networkd: Option<
     }
 }
 
-/// An offload of a NIC: its names in version 2, NetworkManager's `[ethtool]`, the hook of the package ethtool, and udev.
-const fn offload(
-    netplan: &'static str,
-    feature: &'static str,
-    option: &'static str,
-    udev: &'static str,
-) -> Setting {
+/// An offload of a NIC: its names in version 2, NetworkManager's `[ethtool]`, and the hook of the package ethtool.
+const fn offload(netplan: &'static str, feature: &'static str, option: &'static str) -> Setting {
     Setting {
         network_manager: place("ethtool", feature, AS_WRITTEN),
         eni: place(OPTION, option, ON_OFF),
         is_essential: true,
-        ..setting(netplan, ValueType::Flag, place(LINK_FILE, udev, YES_NO))
+        ..setting(netplan, ValueType::Flag, None)
     }
 }
 
@@ -341,18 +334,13 @@ pub const SETTINGS: &[Setting] = &[
     setting("neigh-suppress", ValueType::Flag, place("Bridge", "NeighborSuppression", YES_NO)),
     setting("optional-addresses", ValueType::Any, None),
     setting("port-mac-learning", ValueType::Flag, place("Bridge", "Learning", YES_NO)),
-    offload("generic-receive-offload", "feature-gro", "offload-gro", "GenericReceiveOffload"),
-    offload("generic-segmentation-offload", "feature-gso", "offload-gso", "GenericSegmentationOffload"),
-    offload("large-receive-offload", "feature-lro", "offload-lro", "LargeReceiveOffload"),
-    offload("receive-checksum-offload", "feature-rx", "offload-rx", "ReceiveChecksumOffload"),
-    offload("tcp-segmentation-offload", "feature-tso", "offload-tso", "TCPSegmentationOffload"),
-    offload(
-        "tcp6-segmentation-offload",
-        "feature-tx-tcp6-segmentation",
-        "offload-tx-tcp6-segmentation",
-        "TCP6SegmentationOffload",
-    ),
-    offload("transmit-checksum-offload", "feature-tx", "offload-tx", "TransmitChecksumOffload"),
+    offload("generic-receive-offload", "feature-gro", "offload-gro"),
+    offload("generic-segmentation-offload", "feature-gso", "offload-gso"),
+    offload("large-receive-offload", "feature-lro", "offload-lro"),
+    offload("receive-checksum-offload", "feature-rx", "offload-rx"),
+    offload("tcp-segmentation-offload", "feature-tso", "offload-tso"),
+    offload("tcp6-segmentation-offload", "feature-tx-tcp6-segmentation", "offload-tx-tcp6-segmentation"),
+    offload("transmit-checksum-offload", "feature-tx", "offload-tx"),
 ];
 
 /// An attribute of a route that is a number.

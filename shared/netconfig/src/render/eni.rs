@@ -286,7 +286,7 @@ impl Writer<'_> {
         for block in blocks.iter_mut().filter(|block| block[0].ends_with(" dhcp")) {
             let value = |key: &str| block.iter().find_map(|line| line.strip_prefix(key));
             if let (Some(domains), None) = (value("dns-search "), value("dns-nameservers ")) {
-                // The hook of systemd-resolved ignores domains without servers; it adds those of this file to a lease.
+                // The hooks of systemd-resolved ignore domains without servers. With this file they use them in place of the lease's.
                 let is_inet6 = block[0].contains(" inet6 ");
                 let (family, key) = if is_inet6 { ("inet6", "DOMAINS6") } else { ("inet", "DOMAINS") };
                 let command = format!("echo '{key}=\"{domains}\"' >/run/network/ifupdown-{family}-$IFACE");

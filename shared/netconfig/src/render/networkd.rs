@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use config::{Node, Value};
-use system::{Command, System, warning};
+use system::System;
 
 use crate::address::{is_in_subnet, is_ipv6, parse_prefix};
 use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
 use crate::parse::{
-    BOND_OPTIONS, BRIDGE_OPTIONS, LINK_FILE, OVERRIDES, Override, Place, ROUTE_ATTRIBUTES, SETTINGS, Unit,
-    is_on,
+    BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, Override, ROUTE_ATTRIBUTES, SETTINGS, Unit, is_on,
 };
 
 use super::activator::{Activator, Stderr, run_program};
@@ -28,7 +27,7 @@ pub const RENDERER: Renderer = Renderer {
     available,
     passthrough: None,
     render,
-    post_write: Some(post_write),
+    post_write: None,
     activator: Some(Activator { class: "NetworkdActivator", bring_up }),
     keeps_imds_lock: true,
     has_patterns: true,
@@ -66,54 +65,14 @@ fn available(sys: &System) -> bool {
 
 fn render(model: &Model, _: &Target) -> RenderResult {
     let topology = Topology::of(model);
-    let (mut files, mut without_mac) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
     for link in &model.links {
-        let mut unit = Sections::default();
-        settings(link, true).for_each(|(place, word)| unit.add("Link", place.key, word));
-        let is_nic = link.kind == LinkKind::Physical && link.match_names.is_empty();
-        match link.mac.as_ref().filter(|_| is_nic) {
-            _ if !unit.has("Link") => {}
-            // The first `.link` file that fits a NIC replaces all others, so that it has to have the NIC's name.
-            Some(mac) => {
-                unit.add("Link", "Name", &link.name);
-                unit.add("Match", "MACAddress", mac);
-                // Devices on top of the NIC may have its address.
-                unit.add("Match", "Type", "ether");
-                files.push(file(&link.name, "link", &unit));
-            }
-            None => without_mac.push(&link.name),
-        }
         files.push(file(&link.name, "network", &network(link, model, &topology)?));
         if let Some(netdev) = netdev(link, &topology) {
             files.push(file(&link.name, "netdev", &netdev));
         }
     }
-    let mut rendered = Rendered::new(files);
-    for name in without_mac {
-        rendered.warn(format!("{name}: offloads are set for NICs with match.macaddress only; ignored"));
-    }
-    Ok(rendered)
-}
-
-/// Returns the settings of the link that are in its `.link` file, which udev reads, or the others.
-fn settings(link: &Link, in_link_file: bool) -> impl Iterator<Item = (&'static Place, String)> {
-    SETTINGS.iter().filter_map(move |setting| {
-        let place = setting.networkd.as_ref().filter(|place| (place.section == LINK_FILE) == in_link_file)?;
-        Some((place, place.word(link.settings.get(setting.netplan)?)?))
-    })
-}
-
-/// Has udev apply `.link` files to the NICs of this boot, which it has set up before the files were written.
-fn post_write(sys: &System) -> system::Result<()> {
-    let names = sys.list("/etc/systemd/network").unwrap_or_default();
-    if names.iter().any(|name| name.starts_with("10-cloud-init-") && name.ends_with(".link")) {
-        // Unlike `add` it renames nothing. Without udev, as in a container, there are no offloads to set.
-        let trigger = ["udevadm", "trigger", "--action=move", "--subsystem-match=net"];
-        if let Err(e) = sys.run(&Command::new(trigger).accept_all()) {
-            warning!(sys, "{e}");
-        }
-    }
-    Ok(())
+    Ok(Rendered::new(files))
 }
 
 fn file(name: &str, kind: &str, unit: &Sections) -> File {
@@ -186,7 +145,12 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
         unit.add("Network", "IPv6MTUBytes", python_str(mtu));
         unit.add("IPv6AcceptRA", "UseMTU", "no");
     }
-    settings(link, false).for_each(|(place, word)| unit.add(place.section, place.key, word));
+    for setting in SETTINGS {
+        let value = link.settings.get(setting.netplan).zip(setting.networkd.as_ref());
+        if let Some((place, word)) = value.and_then(|(value, place)| Some((place, place.word(value)?))) {
+            unit.add(place.section, place.key, word);
+        }
+    }
     if link.keep_configuration.as_ref().is_some_and(is_on) {
         unit.add("Network", "KeepConfiguration", "yes");
     }
@@ -454,25 +418,8 @@ fn bring_up(sys: &System, _: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use scratch::TempDir;
-
-    #[test]
-    fn udev_is_asked_only_if_it_has_settings() {
-        let (top, overlay) = (TempDir::new(), TempDir::new());
-        let program = "usr/bin/udevadm";
-        top.put(program, "");
-        fs::set_permissions(top.join(program), fs::Permissions::from_mode(0o755)).unwrap();
-        for (file, commands) in [("10-cloud-init-e0.network", 0), ("10-cloud-init-e0.link", 1)] {
-            top.put(&format!("etc/systemd/network/{file}"), "");
-            let sys = System::dry_run(&*top, &overlay);
-            post_write(&sys).unwrap();
-            assert_eq!(sys.effects().len(), commands, "{file}");
-        }
-    }
 
     #[test]
     fn networkd_is_available_with_systemctl_and_a_tool() {

@@ -87,7 +87,7 @@ impl Sshd {
             let user_part = |pattern: &str| pattern.split('@').next().unwrap_or_default().to_string();
             let patterns: Vec<String> = self.values(keyword).map(user_part).collect();
             let is_in =
-                names.iter().any(|name| patterns.iter().any(|pattern| netconfig::glob_match(pattern, name)));
+                names.iter().any(|name| patterns.iter().any(|pattern| matches_pattern(pattern, name)));
             (!patterns.is_empty(), is_in)
         };
         match (
@@ -422,13 +422,21 @@ impl Access {
             }
         }
         if let Some(sshd) = &sshd {
-            let ends =
-                |program: &str| ends_login(program) || program.starts_with('/') && !sys.exists(program);
+            // Below another root, and in what a shell reads, a program may be another one.
+            let is_plain = |program: &str| {
+                sshd.is_none("chrootdirectory")
+                    && program.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+            };
+            let ends = |program: &str| {
+                sshd.values("forcecommand").all(is_plain)
+                    && (ends_login(program) || program.starts_with('/') && !sys.exists(program))
+            };
             let is_no_root = |path: &str| {
-                let path = path.replace("%h", home).replace("%u", &user.name);
+                let uid = account.uid.to_string();
+                let path = path.replace("%h", home).replace("%u", &user.name).replace("%U", &uid);
                 let is_root =
                     |meta: std::fs::Metadata| meta.uid() == 0 && meta.permissions().mode() & 0o022 == 0;
-                path != "none" && !sys.metadata(path).is_ok_and(is_root)
+                path != "none" && !path.contains('%') && !sys.metadata(path).is_ok_and(is_root)
             };
             let root = sshd.values("permitrootlogin").next().unwrap_or_default();
             let refusal = if (gets_keys || has_file) && !sshd.is_yes("pubkeyauthentication") {
@@ -562,6 +570,11 @@ impl Access {
     }
 }
 
+/// Returns whether a name matches a pattern of ssh_config(5), in which brackets are ordinary characters.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
+    pattern == name || !pattern.contains(['[', '\\']) && netconfig::glob_match(pattern, name)
+}
+
 /// Returns sshd's settings for a user.
 fn effective_settings(machine: &Machine, user: &str) -> Option<Sshd> {
     let connection = format!("user={user},host=localhost,addr=127.0.0.1");
@@ -663,7 +676,18 @@ fn closed_directory(machine: &Machine, file: &str, account: &Account, gids: &[u3
             meta.permissions().mode() & bit == 0
         })
     };
-    above.find(|directory| account.uid != 0 && is_closed(directory)).map(str::to_string)
+    // An access control list may let the user in.
+    let is_refused = |directory: &&str| {
+        let ids = [format!("--reuid={}", account.uid), format!("--regid={}", account.gid)];
+        let command = Command::new(["setpriv", &ids[0], &ids[1], "--init-groups", "test", "-x", directory]);
+        !machine
+            .sys
+            .run(&command.timeout(TIMEOUT).read_only().accept_all())
+            .is_ok_and(|output| output.code == 0)
+    };
+    above
+        .find(|directory| account.uid != 0 && is_closed(directory) && is_refused(directory))
+        .map(str::to_string)
 }
 
 /// Returns ` (PATH is mounted …)` if a file system above a home directory may hide it.

@@ -74,8 +74,12 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
     }
     let services = sys.read_text(NAME_SERVICES).unwrap_or_default();
     let hosts = services.lines().find_map(|line| line.strip_prefix("hosts:"));
-    if sys.is_live() && hosts.is_some_and(|hosts| !["dns", "resolve"].iter().any(|word| hosts.contains(word)))
-    {
+    // Others ask a server in their own way, such as sss and mdns.
+    let only_files = |hosts: &str| {
+        let words = hosts.split('#').next().unwrap_or_default().split_whitespace();
+        words.clone().count() > 0 && words.into_iter().all(|word| ["files", "myhostname"].contains(&word))
+    };
+    if !gateways.is_empty() && hosts.is_some_and(only_files) {
         let problem = "hosts: names neither dns nor resolve, so names are not asked of a server";
         page.findings.warning(NAME_SERVICES, problem, "add dns to the line hosts:");
     }

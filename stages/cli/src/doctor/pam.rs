@@ -1,13 +1,11 @@
-//! Whether PAM's rules for a service let in a user who has a valid account.
+//! Whether PAM's rules for a service let in a user who has a valid account. Only rules that are certain count.
 
 use system::{System, User};
 
 const DIRECTORIES: [&str; 3] = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/share/pam.d"];
-/// The maximum depth of files that include others.
-const MAX_LEVELS: usize = 8;
+/// The maximum number of files that are read for one service, which may include each other in a circle.
+const MAX_FILES: usize = 32;
 const ACCESS: &str = "/etc/security/access.conf";
-/// The results of modules that refuse a user.
-const REFUSALS: [&str; 3] = ["auth_err", "perm_denied", "session_err"];
 
 /// A line of a file of pam.d(5).
 struct Rule {
@@ -17,7 +15,14 @@ struct Rule {
     arguments: Vec<String>,
 }
 
+/// Why a module refuses a user, and its possible results.
+struct Refusal {
+    problem: String,
+    results: &'static [&'static str],
+}
+
 /// What follows from the result of a module.
+#[derive(PartialEq)]
 enum Action {
     Continue,
     Jump(usize),
@@ -25,36 +30,53 @@ enum Action {
     Refuse,
 }
 
-/// Returns the line that refuses the user, and why. Modules of which the result is not known are taken for successful.
+/// Returns the line that refuses the user, and why. Modules of which the result is not known are taken for successful, unless rules
+/// are skipped by their result.
 pub fn refusal(sys: &System, service: &str, user: &User, groups: &[&str]) -> Option<(String, String)> {
     ["account", "session"].iter().find_map(|kind| {
-        let (mut rules, mut at) = (Vec::new(), 0);
-        read(sys, service, kind, 0, &mut rules);
-        while let Some(rule) = rules.get(at) {
+        let (mut rules, mut at, mut files) = (Vec::new(), 0, MAX_FILES);
+        read(sys, service, kind, &mut files, &mut rules);
+        while let Some(rule) = rules.get(at).filter(|_| files > 0) {
             at += 1;
-            let problem = rule.problem(sys, kind, user, groups);
-            match action(&rule.control, problem.is_some()) {
+            let refusal = rule.refusal(sys, kind, user, groups);
+            let is_known = refusal.is_some() || ["pam_unix.so", "pam_permit.so"].contains(&&*rule.module);
+            let failed = refusal.as_ref().map_or(&["auth_err", "perm_denied"][..], |refusal| refusal.results);
+            let (good, bad) = (action(&rule.control, &["success"]), action(&rule.control, failed));
+            if !is_known
+                && good != bad
+                && [&good, &bad].iter().any(|action| matches!(action, Action::Jump(_)))
+            {
+                return None;
+            }
+            match if refusal.is_some() { bad } else { good } {
                 Action::Continue => {}
-                // Whether a module that asks for more than the account succeeds decides what follows.
-                Action::Jump(_) if problem.is_none() && rule.module != "pam_unix.so" => return None,
                 Action::Jump(count) => at += count,
                 Action::Done => return None,
-                Action::Refuse => return problem.map(|problem| (rule.at.clone(), problem)),
+                Action::Refuse => return refusal.map(|refusal| (rule.at.clone(), refusal.problem)),
             }
         }
         None
     })
 }
 
-/// Adds the rules of a kind, with those of included files.
-fn read(sys: &System, file: &str, kind: &str, level: usize, rules: &mut Vec<Rule>) {
+/// Adds the rules of a kind, with those of included files. A substack is one rule, of which the result is not known. `files` is the
+/// number of files that may still be read.
+fn read(sys: &System, file: &str, kind: &str, files: &mut usize, rules: &mut Vec<Rule>) {
+    *files = files.saturating_sub(1);
     let path = DIRECTORIES.iter().map(|top| format!("{top}/{file}")).find(|path| sys.exists(path));
-    let Some(path) = path.filter(|_| level < MAX_LEVELS) else { return };
-    for (number, line) in (1..).zip(sys.read_text(&path).unwrap_or_default().lines()) {
-        let line = line.split('#').next().unwrap_or_default();
+    let Some(path) = path.filter(|_| *files > 0) else { return };
+    let text = sys.read_text(&path).unwrap_or_default();
+    let mut lines = (1..).zip(text.lines());
+    while let Some((number, line)) = lines.next() {
+        let mut line = line.split('#').next().unwrap_or_default().to_string();
+        while line.ends_with('\\') {
+            line.pop();
+            let next = lines.next().map_or("", |(_, next)| next.split('#').next().unwrap_or_default());
+            line = format!("{line} {next}");
+        }
         let (first, rest) = line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
         if first == "@include" {
-            read(sys, rest.trim(), kind, level + 1, rules);
+            read(sys, rest.trim(), kind, files, rules);
         }
         if first != kind {
             continue;
@@ -66,31 +88,32 @@ fn read(sys: &System, file: &str, kind: &str, level: usize, rules: &mut Vec<Rule
         let mut words = rest.split_whitespace().map(str::to_string);
         let module = words.next().unwrap_or_default();
         match control {
-            "include" | "substack" => read(sys, &module, kind, level + 1, rules),
+            "include" => read(sys, &module, kind, files, rules),
             control => rules.push(Rule {
                 at: format!("{path}, line {number}"),
                 control: control.into(),
-                module,
+                module: if control == "substack" { String::new() } else { module },
                 arguments: words.collect(),
             }),
         }
     }
 }
 
-fn action(control: &str, is_refused: bool) -> Action {
+/// Returns the action of the first of these results that a control names, or of others.
+fn action(control: &str, results: &[&str]) -> Action {
+    let is_good = results == ["success"];
     let word = match control.strip_prefix('[') {
-        None => match (control, is_refused) {
-            ("required" | "requisite", true) => "bad",
-            ("sufficient", false) => "done",
+        None => match (control, is_good) {
+            ("required" | "requisite", false) => "bad",
+            ("sufficient", true) => "done",
             _ => "ignore",
         },
         Some(pairs) => {
             let pairs =
                 pairs.trim_end_matches(']').split_whitespace().filter_map(|pair| pair.split_once('='));
             let of = |wanted: &dyn Fn(&str) -> bool| pairs.clone().find(|(result, _)| wanted(result));
-            let found =
-                of(&|result| if is_refused { REFUSALS.contains(&result) } else { result == "success" });
-            found.or_else(|| of(&|result| result == "default")).map_or("bad", |(_, action)| action)
+            let found = of(&|result| results.contains(&result)).or_else(|| of(&|result| result == "default"));
+            found.map_or("bad", |(_, action)| action)
         }
     };
     match word {
@@ -102,39 +125,43 @@ fn action(control: &str, is_refused: bool) -> Action {
 
 impl Rule {
     /// Returns why the module refuses the user, if that is known.
-    fn problem(&self, sys: &System, kind: &str, user: &User, groups: &[&str]) -> Option<String> {
+    fn refusal(&self, sys: &System, kind: &str, user: &User, groups: &[&str]) -> Option<Refusal> {
         let argument = |name: &str| self.arguments.iter().find_map(|word| word.strip_prefix(name));
+        let refused =
+            |problem| Some(Refusal { problem, results: &["auth_err", "perm_denied", "session_err"] });
         match (&*self.module, kind) {
-            ("pam_deny.so", _) => Some("pam_deny.so refuses every user".into()),
+            ("pam_deny.so", _) => refused("pam_deny.so refuses every user".into()),
             // The files that it reads without an argument are reported anyway.
             ("pam_nologin.so", "account") => {
                 let file = argument("file=").filter(|path| user.uid != 0 && sys.exists(path))?;
-                Some(format!("pam_nologin.so lets in only root, because {file} exists"))
+                refused(format!("pam_nologin.so lets in only root, because {file} exists"))
             }
             ("pam_access.so", "account") => {
                 let file = argument("accessfile=").unwrap_or(ACCESS);
                 let line = denied_by(&sys.read_text(file).ok()?, &user.name, groups)?;
-                Some(format!("pam_access.so refuses user {} ({file}, line {line})", user.name))
+                refused(format!("pam_access.so refuses user {} ({file}, line {line})", user.name))
             }
-            (module, _) => is_missing(sys, module).then(|| {
-                format!("the module {} does not exist, so PAM refuses every user", config::shown_name(module))
+            (module, _) => is_missing(sys, module).then(|| Refusal {
+                problem: format!(
+                    "the module {} does not exist, so PAM refuses every user",
+                    config::shown_name(module)
+                ),
+                results: &["module_unknown"],
             }),
         }
     }
 }
 
-/// Returns whether a module is not where pam_unix.so is.
+/// Returns whether a module is in none of the directories that may be PAM's.
 fn is_missing(sys: &System, module: &str) -> bool {
     let tops = ["/usr/lib64", "/usr/lib", "/lib"];
-    let mut directories = tops.iter().flat_map(|top| {
+    let directories = tops.iter().flat_map(|top| {
         let inner = sys.list(top).unwrap_or_default().into_iter().filter(|name| name.contains("-linux-"));
         inner.map(move |name| format!("{top}/{name}/security")).chain([format!("{top}/security")])
     });
-    let has = |directory: &String, name: &str| sys.exists(format!("{directory}/{name}"));
-    !module.starts_with('/')
-        && directories
-            .find(|directory| has(directory, "pam_unix.so"))
-            .is_some_and(|found| !has(&found, module))
+    let directories: Vec<String> = directories.collect();
+    let has = |name: &str| directories.iter().any(|directory| sys.exists(format!("{directory}/{name}")));
+    !module.starts_with('/') && !module.is_empty() && has("pam_unix.so") && !has(module)
 }
 
 /// Returns the number of the line of access.conf(5) that refuses a user from everywhere; `None` also if it depends on more.
@@ -146,7 +173,11 @@ fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
         if origins == "LOCAL" {
             continue;
         }
-        if users.contains(['@', ',']) || users.contains("EXCEPT") {
+        // Networks, lists in other forms, numbers.
+        if users.contains(['@', ','])
+            || users.contains("EXCEPT")
+            || users.split_whitespace().any(|word| word.parse::<u32>().is_ok())
+        {
             return None;
         }
         let is_meant = |word: &str| {
@@ -177,6 +208,8 @@ mod tests {
         }
         let common = "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n";
         root.put("etc/pam.d/common-account", common);
+        root.put("etc/pam.d/two", "account required pam_deny.so\n");
+        root.put("usr/lib/security/pam_own.so", "");
         root.put("etc/pam.d/common-broken", common.replace("success=1", "success=ok"));
         root.put("etc/security/access.conf", "# -:ALL:ALL\n+:root:ALL\n- : ALL : ALL\n");
         root.put("etc/security/own.conf", "-:ALL EXCEPT amy:ALL\n");
@@ -189,6 +222,16 @@ mod tests {
                 None,
             ),
             ("account required pam_nologin.so\n", None),
+            ("account required \\\n pam_unix.so\n", None),
+            ("account [success=1 default=ignore] \\\n pam_unix.so\naccount requisite pam_deny.so\n", None),
+            (
+                "account [success=ignore default=1] pam_succeed_if.so user ingroup x\naccount required pam_deny.so\n",
+                None,
+            ),
+            ("account [success=ok module_unknown=ignore default=bad] pam_not_there.so\n", None),
+            ("account substack two\naccount required pam_permit.so\n", None),
+            ("@include sshd\n@include sshd\n@include sshd\naccount required pam_deny.so\n", None),
+            ("account required pam_own.so\n", None),
             ("account required pam_access.so accessfile=/etc/security/own.conf\n", None),
             ("-account required pam_not_there.so\n", None),
             (

@@ -15,7 +15,6 @@ fn clean_removes_only_what_is_requested() {
     machine.put("etc/netplan/60-mine.yaml", "");
     machine.put("etc/netplan/50-cloud-init-mine.yaml", "");
     machine.put("etc/systemd/network/10-cloud-init-eth0.network", "");
-    machine.put("etc/systemd/network/10-cloud-init-eth0.link", "");
     assert_eq!(machine.run("clean"), (0, String::new(), String::new()));
     assert!(!machine.exists("var/lib/cloud/data") && machine.exists("var/lib/cloud/seed/nocloud"));
     assert!(!machine.exists("var/lib/cloud/.x") && !machine.exists("run/cloud-init"));
@@ -26,7 +25,6 @@ fn clean_removes_only_what_is_requested() {
     // Not a generated name.
     assert!(machine.exists("etc/netplan/50-cloud-init-mine.yaml"));
     assert!(!machine.exists("etc/systemd/network/10-cloud-init-eth0.network"));
-    assert!(!machine.exists("etc/systemd/network/10-cloud-init-eth0.link"));
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
