@@ -224,6 +224,10 @@ fn login_setting(sys: &System, name: &str) -> Option<String> {
 
 /// Makes the home directory in a dry run, as useradd(8) does, for the files that follow.
 fn simulate_home(sys: &System, user: &system::User) -> Result<()> {
+    // useradd changes nothing that is there.
+    if !user.home.starts_with('/') || sys.exists(&user.home) {
+        return Ok(());
+    }
     let octal = |name| u32::from_str_radix(&login_setting(sys, name)?, 8).ok();
     let mode = octal("HOME_MODE").unwrap_or_else(|| 0o777 & !octal("UMASK").unwrap_or(0o022));
     if let Some((parent, _)) =
@@ -767,11 +771,14 @@ mod tests {
             sys.simulate_user("amy", "/srv/home/amy", "");
             sys.simulate_group("amy");
             simulate_home(&sys, &sys.user("amy").unwrap()).unwrap();
+            sys.simulate_user("ben", "/etc", "");
+            simulate_home(&sys, &sys.user("ben").unwrap()).unwrap();
             let effects: Vec<_> =
                 sys.recorded_effects().into_iter().map(|e| format!("{:?}", e.effect)).collect();
             let made = format!("Directory {{ path: \"/srv/home/amy\", mode: {mode} }}");
             assert!(effects.contains(&made), "{settings}: {effects:?}");
             assert!(effects.iter().any(|e| e.contains("owner of /srv/home/amy: amy:amy")), "{effects:?}");
+            assert!(effects.iter().all(|e| !e.contains("/etc")), "{effects:?}");
         }
     }
 

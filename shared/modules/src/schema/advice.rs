@@ -125,7 +125,7 @@ fn sudo_problem(user: &str, rule: &str) -> Option<&'static str> {
 
 /// Returns the key and what is wrong of a file of rules for sudo.
 fn problem_of_rules(file: &Node) -> Option<(&'static str, String)> {
-    const OTHER_LINES: [&str; 4] = ["Defaults", "_Alias", "@include", "#"];
+    const OTHER_LINES: [&str; 3] = ["Defaults", "@include", "#"];
     let text = |key| file.get(key).and_then(Node::as_str);
     let name = text("path")?.strip_prefix("/etc/sudoers.d/")?;
     if name.contains('.') || name.ends_with('~') {
@@ -142,7 +142,10 @@ fn problem_of_rules(file: &Node) -> Option<(&'static str, String)> {
     let lines = (1..).zip(content.lines()).zip(std::iter::once("").chain(content.lines()));
     let whole = lines.filter(|((_, line), before)| !goes_on(line) && !goes_on(before));
     let rules = whole.filter_map(|((number, line), _)| Some((number, line.trim().split_once([' ', '\t'])?)));
-    let mut rules = rules.filter(|(_, (user, _))| !OTHER_LINES.iter().any(|word| user.contains(word)));
+    // Comments, quotes, escapes and regular expressions may have any character, and aliases any name.
+    let is_plain = |rule: &str| !rule.contains(['#', '"', '\\', '^']) && !content.contains("_Alias");
+    let mut rules = rules
+        .filter(|(_, (user, rule))| is_plain(rule) && !OTHER_LINES.iter().any(|word| user.contains(word)));
     rules.find_map(|(number, (_, rule))| {
         Some(("content", format!("line {number}: {}", sudo_problem("", rule)?)))
     })
@@ -226,6 +229,15 @@ mod tests {
                 "",
             ),
             ("path: /srv/own.conf, content: amy ALL", ""),
+            (
+                "path: /etc/sudoers.d/own, content: \"amy ALL=(ALL) NOPASSWD: ALL # was (root) NOPASSWD ALL\"",
+                "",
+            ),
+            ("path: /etc/sudoers.d/own, content: \"amy ALL=(ALL) NOPASSWD: /bin/apt ^(update|upgrade$\"", ""),
+            (
+                "path: /etc/sudoers.d/own, content: \"Cmnd_Alias PASSWD = /bin/passwd\\namy ALL=(ALL) PASSWD\"",
+                "",
+            ),
             ("path: /etc/sudoers.d/own.conf", "f:1:22: write_files[0].path: sudo ignores"),
             (
                 "path: /etc/sudoers.d/own, permissions: '0666'",

@@ -74,7 +74,9 @@ fn reference(result: &Validation) -> Option<String> {
         loop {
             if let Ok(docs) = schema::key_docs(path) {
                 let page = docs.lines().next_back().and_then(|line| line.split_once(": "));
-                return Some(format!("cloud-init explain {}, {}", docs.lines().next()?, page?.1));
+                // Up to a name of the user's own, which a shell would not take.
+                let key = docs.lines().next()?.split(".<").next()?;
+                return Some(format!("cloud-init explain {key}, {}", page?.1));
             }
             path = path.rsplit_once('.')?.0;
         }
