@@ -82,6 +82,8 @@ for script in "$work"/devuan/etc/init.d/cloud-*; do
   sh "$script" start || fail "devuan: ${script##*/} without the package"
 done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
+printed=$(packaging/install VARIANT=no-such BIN="$work/bin" DESTDIR="$work/no-such" 2>&1) && fail "an unknown VARIANT is an error"
+grep -q '"no-such".* debian .* gentoo' <<<"$printed" && [ ! -e "$work/no-such" ] || fail "an unknown VARIANT: $printed"
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 
 # A build for musl refuses a compiler with glibc's headers, before it compiles anything.

@@ -55,6 +55,16 @@ const LISTED: &[(&str, &str)] = &[
     ),
     ("sudo cloud-init clean --logs --reboot", "with a stand-in for shutdown: tests/tests/doctor.rs"),
     ("cloud-init --root /mnt doctor", "tests/tests/doctor.rs"),
+    (
+        "mount -t overlay overlay -o lowerdir=ROOT,upperdir=DIR/upper,workdir=DIR/work /mnt",
+        "of what tests/tests/trial.rs keeps",
+    ),
+    ("dpkg-deb -x firstlight_*.deb image", "a package of this machine"),
+    (
+        "systemctl --root=image enable cloud-init-local.service cloud-init-network.service cloud-config.service \
+         cloud-final.service cloud-init-hotplugd.socket",
+        "the links of deb/postinst: tests/package-deb.sh",
+    ),
     ("cloud-init --root /mnt clean --logs", "with more options in docs/how-to/image.md"),
     ("cloud-init --root image clean --logs", "with more options in docs/how-to/image.md"),
     ("cloud-init --root image try user-data", "tests/tests/trial.rs"),
