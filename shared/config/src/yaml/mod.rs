@@ -78,15 +78,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_an_editor() {
-        let text = "a: \"x\u{85} y\u{2028} z\"\nb: 1\n";
-        for (lines, expected) in [(&[][..], [1, 2]), (&[4, 7], [4, 7])] {
-            let root = parse_rendered("t", text, lines).unwrap().root;
-            assert_eq!(["a", "b"].map(|key| root.get(key).unwrap().at.line), expected);
-        }
-    }
-
-    #[test]
     fn parses_yaml_1_1_values() {
         for (text, expected) in [
             ("", "null"),

@@ -20,29 +20,12 @@ pub(super) const MAX_CANDIDATES: usize = 20;
 /// A byte order mark at the start of a string; elsewhere it is an ordinary character.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-/// Returns the line for each line of YAML 1.1, in which more characters end a line than elsewhere. `lines` is the table of the text, if it
-/// has one.
-fn lines_in_yaml<'l>(text: &str, lines: &'l [u32]) -> Cow<'l, [u32]> {
-    const ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
-    if !text.contains(ENDS) {
-        return lines.into();
-    }
-    let known = |at: usize| lines.get(at).or(lines.last()).copied().unwrap_or(at as u32 + 1);
-    let (mut all, mut line) = (vec![known(0)], 0);
-    for end in text.matches(['\n', ENDS[0], ENDS[1], ENDS[2]]) {
-        line += usize::from(end == "\n");
-        all.push(known(line));
-    }
-    all.into()
-}
-
 pub(super) fn document(
     source: Rc<str>,
     whole: &str,
     lines: &[u32],
 ) -> std::result::Result<Parsed, YamlError> {
-    let lines = lines_in_yaml(whole, lines);
-    let mut shifts = ColumnShifts::new(&lines);
+    let mut shifts = ColumnShifts::new(lines);
     let mut placeholders = Placeholders::default();
     let mut text = Cow::Borrowed(whole);
     if text.contains(BYTE_ORDER_MARK)

@@ -71,10 +71,12 @@ pub enum Level<'a> {
 }
 
 impl Sanitized<'_> {
-    /// Adds findings, except for those that follow from a removed value: findings on its field, or on a map or list around it.
+    /// Adds findings, except for those that follow from a removed value: findings on its field, or on a map or list of its device
+    /// around it.
     pub fn add_findings(&mut self, more: Findings) {
         let around = |key: &str| -> Vec<String> {
-            let ends = key.match_indices(['.', '[']).map(|(end, _)| end).chain([key.len()]);
+            // Not `network`, the section and the device.
+            let ends = key.match_indices(['.', '[']).skip(3).map(|(end, _)| end).chain([key.len()]);
             ends.map(|end| key[..end].to_string()).collect()
         };
         let removed: HashSet<String> =
