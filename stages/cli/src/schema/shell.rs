@@ -65,7 +65,7 @@ pub fn problem_of_list(key: &str, list: &Node, left: &mut Duration) -> Option<Fi
     let reported = at.copied().unwrap_or(items.len().saturating_sub(1));
     // What an item begins, such as a quotation, may be missed at the end of the script only: the error is in the item before which
     // the script is valid.
-    let mut is_before = |item: &usize| problem(script[..starts[*item]].as_bytes(), left).is_some();
+    let mut is_before = |item: &usize| problem(&script.as_bytes()[..starts[*item]], left).is_some();
     let first = (0..=reported).rev().find(|item| !is_before(item)).unwrap_or_default();
     let item = if left.is_zero() { reported } else { first };
     let mut found = Findings::default();
