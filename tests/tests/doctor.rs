@@ -23,6 +23,15 @@ fn page_of(sandbox: &Sandbox, before: &str) -> (Option<i32>, Value) {
     (code, serde_json::from_str(&text).unwrap_or_else(|e| tests::fail(&format!("{e}: {text}"))))
 }
 
+/// Runs `doctor` on a disk, not in the sandbox, where the host's /usr is the machine's.
+fn page_of_disk(sandbox: &Sandbox) -> (Option<i32>, Value) {
+    let mut command = Command::new(binaries().join("cloud-init"));
+    command.arg("--root").arg(&sandbox.root).args(["doctor", "--no-plan", "--format", "json"]);
+    let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let page = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| tests::fail(&e.to_string()));
+    (done.status.code(), page)
+}
+
 /// Asserts that the page has a finding with these strings, a severity and a remedy; returns it.
 fn assert_found<'p>(page: &'p Value, severity: &str, place: &str, problem: &str) -> &'p Value {
     let findings = page["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -248,7 +257,8 @@ fn typo_in_the_map_of_users_is_reported() {
         "#cloud-config\nusers:\n  default: true\n  ann:\n    shlel: /bin/sh\n  bob: true\n",
     );
     sandbox.boot();
-    let (code, page) = page_of(&sandbox, "sed -i /^bob:/d $root/etc/passwd");
+    let (code, page) =
+        page_of(&sandbox, "sed -i /^bob:/d $root/etc/passwd; rm $root/var/lib/cloud/instances/*/new-users");
     assert_eq!(code, Some(1));
     assert_found(
         &page,
@@ -268,7 +278,7 @@ fn typo_in_the_map_of_users_is_reported() {
 fn missing_user_is_reported() {
     let sandbox = Sandbox::new("doctor-user");
     sandbox.boot();
-    let remove = "sed -i /^alice:/d $root/etc/passwd";
+    let remove = "sed -i /^alice:/d $root/etc/passwd; rm $root/var/lib/cloud/instances/*/new-users";
     let (code, page) = page_of(&sandbox, remove);
     assert_eq!(code, Some(1));
     assert_found(
@@ -392,12 +402,45 @@ fn stages_that_nothing_starts_are_named() {
         tests::write(&sandbox.path(&format!("/usr/lib/systemd/system/{unit}")), "");
     }
     tests::write(&sandbox.path("/etc/systemd/system/cloud-init.target.wants/cloud-final.service"), "");
-    // Not in the sandbox, where the host's /usr is the machine's.
-    let mut command = Command::new(binaries().join("cloud-init"));
-    command.arg("--root").arg(&sandbox.root).args(["doctor", "--no-plan", "--format", "json"]);
-    let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let page: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| tests::fail(&e.to_string()));
-    assert_eq!(done.status.code(), Some(1));
+    let (code, page) = page_of_disk(&sandbox);
+    assert_eq!(code, Some(1));
     assert_found(&page, "error", "cloud-init-local.service", "not enabled");
     assert!(!page["findings"].to_string().contains("cloud-final.service"), "{page:#}");
+}
+
+/// The default user gets the keys of the cloud, other users do not.
+#[test]
+fn disk_on_which_no_user_can_log_in_is_reported() {
+    for (name, users, remedy) in [
+        ("default", "[default]", "a key to the instance at the cloud"),
+        ("amy", "[{name: amy, shell: /bin/sh}]", "add ssh_authorized_keys to a user, or default to users"),
+    ] {
+        let user_data = format!("#cloud-config\nusers: {users}\n");
+        let sandbox = Sandbox::with_user_data(&format!("doctor-nobody-{name}"), user_data);
+        sandbox.boot();
+        let has = |page: &Value| page["findings"].to_string().contains("no user can log in");
+        // Without an SSH server it is entered by other ways.
+        let (_, page) = page_of_disk(&sandbox);
+        assert!(!has(&page), "{page:#}");
+        tests::write(&sandbox.path("/usr/sbin/sshd"), "");
+        let (_, page) = page_of_disk(&sandbox);
+        let found = assert_found(&page, "warning", "users", "no user can log in");
+        assert!(found["remedy"].as_str().is_some_and(|text| text.contains(remedy)), "{found}");
+    }
+}
+
+/// Of a part that is skipped and a collector of events that does not answer, the first is the cause of what is missing.
+#[test]
+fn skipped_user_data_precedes_a_dead_collector() {
+    let sandbox = Sandbox::with_user_data("doctor-skipped", "#cloud-config\nruncmd: [\n");
+    let reporting = "reporting: {own: {type: webhook, endpoint: 'http://127.0.0.1:9/'}}\n";
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-own.cfg"), reporting);
+    sandbox.boot();
+    let (_, page) = page_of(&sandbox, "");
+    assert_found(&page, "error", "", "skipping cloud-config part-001");
+    let found = assert_found(&page, "warning", "reporting.own", "did not get all events");
+    assert!(found["remedy"].as_str().is_some_and(|text| text.contains("reporting")), "{found}");
+    let findings = page["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert_eq!(findings.len(), 2, "{findings:#?}");
+    assert_eq!(findings[0]["severity"], "error", "{findings:#?}");
 }

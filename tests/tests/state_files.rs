@@ -234,6 +234,12 @@ fn clean_does_what_was_planned() {
     }
     // Its directories exist before the comparison.
     cloud_init(&booted, &["status"]);
+    // Of an image without a boot the plan says only what changes.
+    let image = booted.copy("clean-planned-image");
+    std::fs::remove_dir_all(image.path("/var/lib/cloud")).unwrap();
+    let (code, plan) = cloud_init(&image, &["clean", "--plan", "--machine-id"]);
+    assert!(code == Some(0) && plan.contains("change /etc/machine-id"), "{plan}");
+    assert!(!plan.contains("already cleaned"), "{plan}");
     for (number, (options, removed)) in [
         (&[][..], 4),
         (&["--logs"], 8),

@@ -48,10 +48,16 @@ fn a_trial_boots_and_leaves_nothing() {
     // Two parts, one of which fails.
     let (script, second) = (scratch.join("fail.sh"), scratch.join("second.yaml"));
     write(&script, "#!/bin/sh\nexit 3\n");
-    write(&second, "#cloud-config\nhostname: tried\n");
+    write(
+        &second,
+        "#cloud-config\nhostname: tried\nnme: a\nruncmd: ['getent hosts a.example.test || echo \"Could not resolve a.example.test\"; exit 1']\n",
+    );
     let (code, text) = attempt(directory, &[script.to_str().unwrap(), second.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("fail.sh") && text.contains("  /etc/hostname\n"), "{text}");
+    // The container's lack of a network is not a fault of the root.
+    assert!(text.contains("correct the user-data, and try it again"), "{text}");
+    assert!(!text.contains("/etc/resolv.conf") && !text.contains("reboot"), "{text}");
     assert_eq!(machine.list(), before);
     let (code, text) = attempt(directory, &["/nonexistent"]);
     assert!(code == Some(1) && text.starts_with("error: ") && text.lines().count() == 1, "{text}");

@@ -17,6 +17,8 @@ config::keys! {
     pub struct VendorData {
         /// Process vendor-data. The network stage reads this setting.
         enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean").message("Deprecated in version 22.3. Use of type string for this value is deprecated. Use a boolean instead."))];
+        /// The types of parts that are ignored, such as `text/x-shellscript`. The network stage reads this setting.
+        disabled_handlers: Option<config::Node>, types [list(&[STR]), STR];
         /// A command with arguments that runs each script; the script's path is appended.
         prefix: Vec<String>, types [list(&[STR, INT]), STR];
     }

@@ -178,8 +178,9 @@ fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
         }
         let list = keys.as_ref().and_then(|keys| keys.ssh_authorized_keys.as_ref());
         let node = user.get("ssh_authorized_keys").or_else(|| user.get("ssh-authorized-keys"));
-        if let (Some(why), Some(node)) = (list.and_then(|list| authorized_keys::fault(&list.0)), node) {
-            found.invalid(&node.at, format!("users[{i}].ssh_authorized_keys"), why);
+        if let (Some((at, why)), Some(node)) = (list.and_then(|list| authorized_keys::fault(&list.0)), node) {
+            let item = node.as_seq().and_then(|keys| keys.get(at)).unwrap_or(node);
+            found.invalid(&item.at, format!("users[{i}].ssh_authorized_keys[{at}]"), why);
         }
         let is_no_path =
             |shell: &&Node| shell.as_str().is_some_and(|path| !path.is_empty() && !path.starts_with('/'));

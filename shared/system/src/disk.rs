@@ -139,6 +139,11 @@ impl System {
         })
     }
 
+    /// Records a change that a dry run below a root other than `/` cannot try, since the device is that of another machine.
+    pub fn plan_device(&self, what: String) {
+        self.record(Effect::Other { what });
+    }
+
     /// Makes and records a change; in a dry run it is recorded only. Fails below a root other than `/`.
     fn change_device(&self, what: String, change: impl FnOnce() -> io::Result<()>) -> Result<()> {
         if !self.is_live() {

@@ -133,7 +133,7 @@ fn remove_artifacts(machine: &Machine, args: &Clean) -> Result<()> {
                 sys.remove_dir_all(machine.layout.cloud(&name))?;
             }
         }
-    } else {
+    } else if !sys.is_dry_run() {
         eprintln!("Artifacts already cleaned.");
     }
     let run = machine.layout.run("");

@@ -42,7 +42,10 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
         (Err(_), Some(place)) => return fail(&format!("'{first}' is not a key of cloud-config; {place}")),
         (Err(near), None) => return unknown("key", path, near),
     };
-    let place = if machine.sys.is_live() { "this machine" } else { "the image" };
+    let place = match machine.sys.is_live() {
+        true => "this machine".to_string(),
+        false => format!("the system in {}", machine.sys.root().as_path().display()),
+    };
     match keys.is_empty() {
         true if machine.sys.is_live() && !Machine::is_root() => {
             print!("{text}\nNot set in the files that this user may read; run it as root to see all.\n")

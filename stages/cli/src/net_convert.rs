@@ -59,6 +59,9 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
         warning!(machine.sys, "{message}");
     }
     for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.unsupported.iter()) {
+        let mut finding = finding.clone();
+        // Converted formats have no lines.
+        finding.at.source.get_or_insert_with(|| args.network_data.as_str().into());
         warning!(machine.sys, "{finding}");
     }
     target_sys.create_dir_all("/", 0o755)?;

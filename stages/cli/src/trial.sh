@@ -55,10 +55,12 @@ if command -v ip >/dev/null && command -v dnsmasq >/dev/null; then
     ip link add eth0 type veth peer name peer0
     ip address add 192.0.2.1/24 dev peer0
     ip link set peer0 up
-    dnsmasq --conf-file=/dev/null --no-resolv --no-hosts --interface=peer0 --bind-interfaces --user=root --pid-file= \
-        --dhcp-range=192.0.2.10,192.0.2.99 --dhcp-leasefile="$top/leases" --log-facility="$top/dnsmasq.log"
     network=--network-interface=eth0
-    note "network: eth0 with DHCP, without a route to other machines: nothing can be downloaded"
+    server="a DHCP server"
+    dnsmasq --conf-file=/dev/null --no-resolv --no-hosts --interface=peer0 --bind-interfaces --user=root --pid-file= \
+        --dhcp-range=192.0.2.10,192.0.2.99 --dhcp-leasefile="$top/leases" --log-facility="$top/dnsmasq.log" ||
+        server="nothing, because dnsmasq did not start"
+    note "network: eth0, which is connected to $server, without a route to other machines: nothing can be downloaded"
 else
     note "network: none, because dnsmasq or iproute2 is not installed"
 fi
@@ -106,7 +108,14 @@ find "$top/facts" -mindepth 1 ! -type f -delete
 if [ -e "$top/facts/complete" ] && [ -e "$top/facts/status" ] && [ -e "$top/facts/doctor" ]; then
     note "STATUS"
     sed 's/^/  /' "$top/facts/status" >>"$work/report"
-    cat "$top/facts/doctor" >>"$work/report"
+    # The container has no route and ends here; what doctor advises is for the files, or for the root.
+    name=$(printf '%s' "$root" | sed 's/[&|]/\\&/g')
+    sed -e 's|/etc/resolv.conf: names could not be resolved|network: this container has no name server, so names could not be resolved|' \
+        -e 's|-> check the name servers of.*|-> see "network" above|' \
+        -e 's|correct the \([a-z0-9-]*\) at the cloud, then boot .*|correct the \1, and try it again|' \
+        -e 's/ && reboot//' -e 's/[;,] then reboot//' -e 's/ --now//' \
+        -e "s|systemctl \(enable\|unmask\|set-default\)|systemctl --root=$name \1|g" \
+        "$top/facts/doctor" >>"$work/report"
     code=$(head -c 3 "$top/facts/code" | tr -dc 0-9)
     exit "${code:-1}"
 fi

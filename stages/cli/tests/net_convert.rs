@@ -71,6 +71,11 @@ fn net_convert_writes_files_and_reports_unsupported_keys() {
     let files = tree(&machine.root.join("out"));
     assert!(files["etc/resolv.conf"].1.ends_with("\nnameserver 192.0.2.1\nnameserver 10.0.0.53\n"));
     assert_eq!(files["etc/udev/rules.d/70-persistent-net.rules"], (0o644, String::new()));
+    // A converted value has no line, but it has a file.
+    machine.put("interfaces", "auto eth0\niface eth0 inet dhcp\nauto b\niface b inet dhcp\n  bond-slaves eth0\n  vlan-raw-device eth0\n");
+    let line = format!("devel net-convert -p {dir}/interfaces -k eni -d {dir}/out -D ubuntu -O netplan");
+    let (code, _, err) = run(&line);
+    assert!(code == 0 && err.contains("/interfaces: network.config[0].vlan_link: "), "{err}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
         ),
         (
             "#cloud-config\nruncmd:\n- [ls]\n- if true; then\n- ls\n",
-            ":5:3: warning: runcmd[2]: /bin/sh of this machine does not accept",
+            ":4:3: warning: runcmd[1]: /bin/sh of this machine does not accept",
         ),
         (
             "#cloud-config\nruncmd:\n- |\n  ls\n  ls )\n- ls\n",
@@ -548,11 +548,12 @@ fn several_files_and_directories_are_validated() {
 fn keys_are_explained_with_their_origin() {
     let machine = explained();
     let (code, out, _) = machine.run_words(&["explain", "packages"]);
+    assert!(out.contains("\nOn the system in /"), "{out}");
     for wanted in [
         "packages\n--------\n  packages: ",
         "\nModule package_update_upgrade_install, which runs in the final stage, once-per-instance.\n\nExample:\n  packages:\n",
         "\nIn the book: docs/reference/cloud-config.html#packages\n",
-        "\nOn the image:\npackages\n    from      user-data part-001, line 3: 1 item\n",
+        ":\npackages\n    from      user-data part-001, line 3: 1 item\n",
     ] {
         assert!(code == 0 && out.contains(wanted), "{wanted}: {out}");
     }

@@ -117,6 +117,12 @@ fn describe_fault(line: &str) -> String {
         "a key without its type, such as ssh-ed25519".into()
     } else if KEY_TYPES.contains(&word) {
         "the type of a key without the key".into()
+    } else if let Some(kind) = unknown_type(line) {
+        format!(
+            "a key of the unknown type {}{}",
+            config::shown_name(kind),
+            config::suggestion(kind, KEY_TYPES.iter().copied())
+        )
     } else {
         format!("text of {} characters", line.chars().count())
     }
@@ -378,16 +384,28 @@ fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
     user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
 }
 
-/// Returns why a list of keys has none.
-pub fn fault(keys: &[String]) -> Option<String> {
-    let first = lines(keys).next().filter(|_| lines(keys).all(|line| parse_line(line).is_none()))?;
-    Some(format!("none of them is a public key of SSH, TYPE BASE64 [COMMENT]: {}", describe_fault(first)))
+/// Returns the index of the first item that is not a key, and what it is: if no item is a key, or the type of this one is unknown.
+pub fn fault(keys: &[String]) -> Option<(usize, String)> {
+    let is_bad = |(_, line): &(usize, &str)| parse_line(line).is_none();
+    if let Some((at, line)) = lines(keys).find(|line| is_bad(line) && unknown_type(line.1).is_some()) {
+        return Some((at, describe_fault(line)));
+    }
+    let (at, line) = lines(keys).next().filter(|_| lines(keys).all(|line| is_bad(&line)))?;
+    let fault = describe_fault(line);
+    Some((at, format!("none of them is a public key of SSH, TYPE BASE64 [COMMENT]: {fault}")))
 }
 
-/// Returns the lines that should be keys.
-fn lines(keys: &[String]) -> impl Iterator<Item = &str> {
-    let lines = keys.iter().flat_map(|key| key.lines());
-    lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+/// Returns the lines that should be keys, each with the index of its item.
+fn lines(keys: &[String]) -> impl Iterator<Item = (usize, &str)> {
+    let lines = keys.iter().enumerate().flat_map(|(at, key)| key.lines().map(move |line| (at, line)));
+    lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+}
+
+/// Returns the type of a key that has an unknown one; ssh-dss was known.
+fn unknown_type(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let kind = words.windows(2).find(|pair| pair[1].starts_with("AAAA"))?[0];
+    Some(kind).filter(|kind| kind.contains('-') && *kind != "ssh-dss" && !KEY_TYPES.contains(kind))
 }
 
 /// Adds keys to a user's file. `options` precede each key and replace a key's own options; if empty, those are kept.
@@ -396,15 +414,15 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
         return Err(Error::new(format!("authorized keys of {name}: no such user")));
     };
     let mut entries = Vec::new();
-    for line in lines(keys) {
+    for (_, line) in lines(keys) {
         match parse_line(line) {
             Some(entry) if options.is_empty() => entries.push(entry),
             Some(entry) => entries.push(AuthorizedKey { options: options.to_string(), ..entry }),
             None => debug!(sys, "authorized keys of {name}: ignoring a line that is not a key"),
         }
     }
-    if let Some(fault) = fault(keys).filter(|_| options.is_empty()) {
-        warning!(sys, "authorized keys of {name}: {fault}");
+    if let Some((at, fault)) = fault(keys).filter(|_| options.is_empty()) {
+        warning!(sys, "authorized keys of {name}: [{at}]: {fault}");
     }
     let found = find_keys_file(sys, &KeysFileSettings::read(sys)?, &user)?;
     let (mode, owner) = match &found.existing {
@@ -440,10 +458,31 @@ mod tests {
             ("ssh-dss AAAAsecret", "a key of the type ssh-dss"),
             ("AAAAsecret", "a key without its type"),
             ("ssh-rsa", "the type of a key without the key"),
+            (
+                "no-pty ssh-ed2519 AAAAsecret",
+                "a key of the unknown type ssh-ed2519; did you mean 'ssh-ed25519'?",
+            ),
             ("<secret>", "text of 8 characters"),
         ] {
             let text = describe_fault(line);
             assert!(text.starts_with(expected) && !text.contains("secret"), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_item_that_is_not_a_key_is_named() {
+        for (keys, expected) in [
+            (&["ssh-rsa AAAA a"][..], None),
+            (&["ssh-rsa AAAA a", "ssh-dss AAAA b", "# c"], None),
+            (&["ssh-rsa AAAA a", "ssh-ed2519 AAAA b"], Some((1, "a key of the unknown type"))),
+            (&["# c", "<secret>"], Some((1, "none of them is a public key"))),
+        ] {
+            let keys: Vec<String> = keys.iter().map(|key| (*key).to_string()).collect();
+            let found = fault(&keys);
+            let found = found.as_ref().map(|(at, text)| (*at, text.as_str()));
+            assert_eq!(found.map(|(at, _)| at), expected.map(|(at, _)| at), "{keys:?}");
+            let starts = found.zip(expected).is_none_or(|((_, text), (_, start))| text.starts_with(start));
+            assert!(starts, "{found:?}");
         }
     }
 

@@ -18,7 +18,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use config::join_key;
-use system::{Result, debug, info, warning};
+use system::{Result, System, debug, info, warning};
 
 pub use self::keys::Keys;
 use self::keys::Layout;
@@ -34,7 +34,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (keys, invalid) = context.read_keys_and_findings::<Keys>();
     let Some(keys) = keys else { return Ok(()) };
-    if !sys.is_live() {
+    if !sys.is_live() && !sys.is_dry_run() {
         debug!(sys, "not a running system; skipping disk_setup");
         return Ok(());
     }
@@ -62,6 +62,15 @@ fn run(context: &Context<'_>) -> Result<()> {
             continue;
         }
         sys.set_cause_key(&place);
+        if !sys.is_live() {
+            let kind = disk.table_type.as_str();
+            match disk.layout {
+                Layout::Nothing => {}
+                Layout::Remove => plan(sys, format!("remove the partitions of {path}"), disk.overwrite),
+                _ => plan(sys, format!("partition {path} ({kind})"), disk.overwrite),
+            }
+            continue;
+        }
         match partition::set_up(sys, &path, disk) {
             Ok(changed) => {
                 let real = sys.real_path(&path).filter(|_| disk.layout != Layout::Nothing);
@@ -78,8 +87,25 @@ fn run(context: &Context<'_>) -> Result<()> {
             continue;
         };
         sys.set_cause_key(&place);
+        if let (false, Some(device)) = (sys.is_live(), &file_system.device) {
+            let kind = file_system.filesystem.as_ref().map_or("cmd", |kind| kind.0.as_str());
+            let (path, number) = names.resolve_dotted(sys, &device.0);
+            let part = number.map_or(String::new(), |number| format!(", partition {number}"));
+            plan(
+                sys,
+                format!("make a file system ({kind}) on {path}{part}"),
+                file_system.overwrite.unwrap_or(false),
+            );
+            continue;
+        }
         let disks = file_system::Disks { overwritable: &overwritable, partitioned: &partitioned };
         or_warn!(sys, file_system::set_up(context, &names, file_system, &disks), "{place}");
     }
     Ok(())
+}
+
+/// Records in the plan for a root that does not run what happens to a device, which it need not have.
+fn plan(sys: &System, what: String, overwrite: bool) {
+    let condition = if overwrite { "even if it holds data" } else { "unless it holds data" };
+    sys.plan_device(format!("{what} when the machine boots, {condition}"));
 }

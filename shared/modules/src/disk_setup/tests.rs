@@ -229,3 +229,32 @@ fn invalid_entries_do_not_affect_the_others() {
     }
     assert!(sandbox.sys.effects().is_empty());
 }
+
+/// Nothing runs, and the devices do not exist here.
+#[test]
+fn plan_of_an_image_names_the_devices() {
+    let mut sandbox = Sandbox::new(
+        "device_aliases: {data: /dev/vdy}
+disk_setup: {data: {layout: true}, /dev/vdx: {layout: remove, overwrite: true}, /dev/vdw: {layout: false}}
+fs_setup: [{device: data.1, filesystem: ext4}, {device: /dev/vdz, filesystem: xfs, overwrite: true}]",
+    );
+    let planned = |sandbox: &Sandbox| {
+        sandbox.run(&super::MODULE).unwrap();
+        let effects = sandbox.sys.effects().into_iter().map(|effect| format!("{effect:?}"));
+        effects.filter(|effect| effect.contains("/dev/vd")).collect::<Vec<_>>()
+    };
+    assert_eq!(planned(&sandbox), Vec::<String>::new());
+    let overlay = scratch::TempDir::new();
+    sandbox.sys = system::System::dry_run(&*sandbox.top, &overlay);
+    let planned = planned(&sandbox);
+    let expected = [
+        "partition /dev/vdy (mbr) when the machine boots, unless it holds data",
+        "remove the partitions of /dev/vdx when the machine boots, even if it holds data",
+        "make a file system (ext4) on /dev/vdy, partition 1 when the machine boots, unless it holds data",
+        "make a file system (xfs) on /dev/vdz when the machine boots, even if it holds data",
+    ];
+    assert_eq!(planned.len(), expected.len(), "{planned:#?}");
+    for (effect, expected) in planned.iter().zip(expected) {
+        assert!(effect.contains(expected), "{effect}: {expected}");
+    }
+}

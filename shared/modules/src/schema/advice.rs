@@ -34,6 +34,14 @@ pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec
             }
         }
     }
+    for (i, mount) in items("mounts").iter().enumerate() {
+        let field = |at: usize| mount.as_seq().and_then(|fields| fields.get(at));
+        let text = |at: usize| field(at).and_then(Node::as_str).unwrap_or_default();
+        let is_path = text(1).is_empty() || text(1).starts_with('/') || ["none", "swap"].contains(&text(1));
+        if let Some(point) = field(1).filter(|_| !is_path && text(2) != "swap") {
+            found.invalid(&point.at, format!("mounts[{i}][1]"), "expected an absolute path, or none");
+        }
+    }
     for (i, user) in items("users").iter().enumerate() {
         let Some(rules) = user.get("sudo") else { continue };
         for rule in rules.as_seq().unwrap_or(std::slice::from_ref(rules)) {
@@ -199,6 +207,15 @@ mod tests {
             let base = config::yaml::parse("b", "disable_root: false").unwrap().root;
             assert_eq!(keys_of_nobody(&config, &base), None, "{text}");
         }
+    }
+
+    #[test]
+    fn mount_points_that_are_no_paths_are_named() {
+        let text = "mounts: [[vdb, /data], [vdb], [vdb, null], [vdb, none, swap], [vdb, swap], [vdb, sw, swap], [vdc, data]]";
+        let config = config::yaml::parse("f", text).unwrap().root;
+        let shown: Vec<String> =
+            advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["f:1:99: mounts[6][1]: expected an absolute path, or none"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("merge_how", "user-data: compared with upstream by shared/config/tests/merge"),
     ("merge_type", "user-data: compared with upstream by shared/config/tests/merge"),
     ("system_info", "the image's: tests/tests/foreign_modules.rs, tests/tests/network.rs"),
+    ("vendor_data.disabled_handlers", "shared/userdata/tests/consume/vendor_rules.rs"),
     ("version", "no effect"),
     ("migrate", "no effect"),
     ("output", "tests/tests/log_settings.rs"),

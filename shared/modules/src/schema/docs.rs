@@ -26,11 +26,12 @@ const EXAMPLES: &str = include_str!(concat!(env!("OUT_DIR"), "/examples.yaml"));
 const HEADER: &str = "#cloud-config\n";
 
 /// Keys of which the module of the top-level key is not the one, or not the only one, that uses them.
-const OTHER_STAGES: [(&str, &str); 3] = [
+const OTHER_STAGES: [(&str, &str); 4] = [
     (
         "runcmd",
         "Module runcmd writes a script in the config stage, once-per-instance; module scripts_user runs it in the final stage.",
     ),
+    ("vendor_data.disabled_handlers", "The network stage itself reads it, before vendor-data."),
     ("vendor_data.enabled", "The network stage itself reads it, before vendor-data."),
     (
         "write_files.defer",

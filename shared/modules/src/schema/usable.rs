@@ -141,6 +141,15 @@ mod tests {
                 "t:1:35: write_files[0].content: content is not gzip".into(),
             ),
             (
+                "write_files: [{path: /a, content: 'no base64, but text!', encoding: b64}]",
+                "t:1:35: write_files[0].content: content is no base64".into(),
+            ),
+            ("write_files: [{path: /a, content: \"aGFs\\n  bG8=\\n\", encoding: b64}]", String::new()),
+            (
+                "users: [{name: amy, ssh_authorized_keys: [ssh-rsa AAAA, ssh-ed2519 AAAA]}]",
+                "t:1:57: users[0].ssh_authorized_keys[1]: a key of the unknown type ssh-ed2519; did you mean 'ssh-ed25519'?".into(),
+            ),
+            (
                 "write_files: [{path: /a, source: {uri: 'htp://x'}}]",
                 "t:1:40: write_files[0].source.uri: unsupported URL scheme htp".into(),
             ),

@@ -18,6 +18,8 @@ use crate::units;
 
 // Wait: doctor | sshd, which prints its settings | -
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Where the SSH server may be.
+const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 /// Keys whose value gives a user SSH keys.
 const KEY_SOURCES: [&str; 3] = ["ssh_authorized_keys", "ssh-authorized-keys", "ssh_import_id"];
 /// Keys whose value gives a user a password.
@@ -198,19 +200,28 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     if let Some(path) = no_login {
         page.findings.error(path, "it exists: only root may log in", "remove it, or find out what made it");
     }
-    if runs_sshd
+    // A disk whose SSH server starts at the next boot, or the root of a chroot.
+    let is_still = !sys.is_live() || !sys.is_dir("/run/systemd/system");
+    if (runs_sshd || is_still && SERVERS.iter().any(|path| sys.exists(path)))
         && !can_login
         && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
         && Machine::is_root()
     {
-        if let Some(keys) = modules::schema::keys_of_nobody(merged, merged) {
+        let keys = modules::schema::keys_of_nobody(merged, merged);
+        if let Some(keys) = keys {
             let remedy =
                 "add default to users, or the keys to a user (ssh_authorized_keys), for a new instance";
             let place = place_at(&keys.at, "ssh_authorized_keys");
             page.findings.error(place, modules::schema::OF_NOBODY, remedy);
         }
         let problem = "no user can log in: none has an authorized SSH key or a password";
-        let remedy = "add ssh_authorized_keys to the user-data, or a key to the instance at the cloud, for a new instance";
+        // The default user gets the cloud's keys.
+        let remedy = match keys.is_none() && users.iter().any(|user| user.is_default) {
+            true => {
+                "add ssh_authorized_keys to the user-data, or a key to the instance at the cloud, for a new instance"
+            }
+            false => "add ssh_authorized_keys to a user, or default to users, for a new instance",
+        };
         page.findings.warning("users", problem, remedy);
     }
     page.section("login", "Users", lines.clone(), json!(lines));
@@ -233,7 +244,7 @@ fn is_starting(machine: &Machine) -> bool {
 
 /// Reports problems of the SSH server. Returns whether it runs, or is started for a connection.
 fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
-    if !["/usr/sbin/sshd", "/usr/bin/sshd"].iter().any(|path| machine.sys.exists(path)) {
+    if !SERVERS.iter().any(|path| machine.sys.exists(path)) {
         if is_needed && !machine.sys.exists("/usr/sbin/dropbear") {
             let problem = "SSH keys are configured, but there is no SSH server";
             // A note: containers are entered without one.

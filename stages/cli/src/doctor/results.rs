@@ -19,20 +19,18 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 /// The maximum number of findings of each kind; the log is complete.
 const MAX_FINDINGS: usize = 100;
 
+/// The remedy for a part of the user-data or vendor-data that was skipped.
+const SKIPPED: &str =
+    "nothing of this part was applied: correct it; check it with: cloud-init schema --system";
+
 /// Remedies, by a part of the error's text.
 const REMEDIES: [(&str, &str); 10] = [
     (
         "a map cannot be a key",
         "nothing of this part was applied: a template with {{ … }} needs '## template: jinja' as its first line, other braces quotes",
     ),
-    (
-        "skipping cloud-config",
-        "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
-    ),
-    (
-        "no handler for part",
-        "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
-    ),
+    ("skipping cloud-config", SKIPPED),
+    ("no handler for part", SKIPPED),
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
@@ -40,10 +38,7 @@ const REMEDIES: [(&str, &str); 10] = [
     // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),
-    (
-        "Failed loading yaml blob",
-        "nothing of this part was applied: correct it; check it with: cloud-init schema --system",
-    ),
+    ("Failed loading yaml blob", SKIPPED),
 ];
 
 /// The failure of a module, or a message of a stage: what its messages say, the most important one first.
@@ -217,7 +212,7 @@ fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: Strin
 
 /// Adds a finding for a failure, or adds it to the finding of its cause.
 fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page: &mut Page) {
-    let Failure { stage, module, severity, mut texts } = failure;
+    let Failure { stage, module, mut severity, mut texts } = failure;
     let is_known = |text: &str| {
         split_position(text).is_some_and(|(place, problem)| {
             page.findings.all.iter().any(|finding| finding.place == place && finding.problem == problem)
@@ -262,6 +257,16 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         page.findings.error(file, problem, remedy).details = evidence;
         return;
     }
+    // A collector of events does not affect the boot: its failure is no cause, and has none of the machine's.
+    if let Some((handler, why)) = problem.split_once(": ")
+        && why.contains("events were not sent")
+    {
+        page.findings.layer = Layer::State;
+        let remedy = "check the endpoint of this handler of reporting, and whether its server answers";
+        let finding = page.findings.add(severity, handler, "its server did not get all events", remedy);
+        finding.details.push(format!("{stage}: {why}"));
+        return;
+    }
     if severity != Severity::Note && fold(severity, &format!("{place}: {problem}"), &evidence, page) {
         return;
     }
@@ -285,8 +290,12 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         }
         (None, None) => String::new(),
     };
-    if ["skipping cloud-config", "Could not render"].iter().any(|start| problem.starts_with(start)) {
+    if problem.starts_with("Could not render") {
         page.findings.layer = Layer::Configuration;
+    }
+    // What the datasource gives, before what follows from its lack.
+    if remedy.starts_with("nothing of this part") {
+        (severity, page.findings.layer) = (Severity::Error, Layer::Datasource);
     }
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);

@@ -52,16 +52,22 @@ pub fn problem(script: &[u8], left: &mut Duration) -> Option<(u32, String)> {
 
 /// Returns what is wrong in the script that a list of commands becomes.
 pub fn problem_of_list(key: &str, list: &Node, left: &mut Duration) -> Option<Finding> {
-    let (mut script, mut places) = ("#!/bin/sh\n".to_string(), vec![0]);
+    let (mut script, mut places, mut starts) = ("#!/bin/sh\n".to_string(), vec![0], Vec::new());
     let items = list.as_seq()?;
     for (i, item) in items.iter().enumerate() {
         let text = item.as_str().unwrap_or(":");
+        starts.push(script.len());
         script += &format!("{text}\n");
         places.extend(text.split('\n').map(|_| i));
     }
     let (line, message) = problem(script.as_bytes(), left)?;
     let at = (line as usize).checked_sub(1).and_then(|at| places.get(at));
-    let item = at.copied().unwrap_or(items.len().saturating_sub(1));
+    let reported = at.copied().unwrap_or(items.len().saturating_sub(1));
+    // What an item begins, such as a quotation, may be missed at the end of the script only: the error is in the item before which
+    // the script is valid.
+    let mut is_before = |item: &usize| problem(&script.as_bytes()[..starts[*item]], left).is_some();
+    let first = (0..=reported).rev().find(|item| !is_before(item)).unwrap_or_default();
+    let item = if left.is_zero() { reported } else { first };
     let mut found = Findings::default();
     found.invalid(&items.get(item)?.at, format!("{key}[{item}]"), message);
     found.iter().next().cloned()
@@ -84,6 +90,21 @@ pub fn problems_of_files(config: &Node, left: &mut Duration) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_item_with_the_error_is_named() {
+        for (list, wanted) in [
+            ("[\"echo 'a\", b, c, d]", 0),
+            ("[a, \"if b; then\", [c, d], e]", 1),
+            ("[\"if a; then\", b, fi, \"c )\", d]", 3),
+            ("[\"if a; then\", b, fi, \"echo `c\", d]", 3),
+            ("[\"echo 'a\", \"if b; then\", c, fi]", 0),
+        ] {
+            let list = config::yaml::parse("t", list).unwrap().root;
+            let found = super::problem_of_list("runcmd", &list, &mut super::TIMEOUT.clone()).unwrap();
+            assert_eq!(found.key, format!("runcmd[{wanted}]"), "{found}");
+        }
+    }
 
     #[test]
     fn only_the_machines_shells_read_a_script() {
