@@ -132,8 +132,13 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             let was_made = made.lines().any(|made| made == user.name)
                 && others().all(|f| !f.place.contains("users_groups") && !f.shows("users_groups"));
             if was_made {
-                let problem = format!("user {name}, whom this instance's first boot created, was removed");
-                page.findings.note(place, problem);
+                let problem =
+                    format!("user {name}, whom this instance's first boot created, is not in /etc/passwd");
+                page.findings.warning(
+                    place,
+                    problem,
+                    "if the account was not removed on purpose: restore /etc/passwd, or boot a new instance",
+                );
             } else if !is_elsewhere && !user.is_default && !is_reported {
                 let problem = format!("user {name} is configured and not in /etc/passwd");
                 page.findings.error(place, problem, USERS_GROUPS);
