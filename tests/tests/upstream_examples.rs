@@ -188,6 +188,7 @@ const OUR_KEYS: &[(&str, &str)] = &[
     ("reporting.*.headers", "of Firstlight's handler otlp"),
     ("users.*", "upstream accepts any map as the map form of users"),
     ("chef.delete_validation_post_exec", "upstream's module reads it, but its schema rejects it"),
+    ("vendor_data.disabled_handlers", "upstream's network stage reads it, but its schema rejects it"),
     ("chef.exec_arguments", "likewise"),
     ("chef.ruby_version", "likewise"),
     ("chef.version", "likewise"),
