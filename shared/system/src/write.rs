@@ -94,7 +94,14 @@ impl System {
             return self.write_to_device(path, &resolved, content).map(Begun::Done);
         }
         if how.in_place {
-            self.write_in_place(&resolved, content, how).context(what())?;
+            let mut written = self.write_in_place(&resolved, content, how);
+            let is_new = |e: &io::Error| old.is_none() && e.kind() == io::ErrorKind::AlreadyExists;
+            if written.as_ref().is_err_and(is_new) {
+                // Another process has created it since: of the generator, several runs are possible.
+                let again = self.resolve(path, TrailingLink::Follow, DEFAULT_PARENTS).context(what())?;
+                written = self.write_in_place(&again, content, how);
+            }
+            written.context(what())?;
             return Ok(Begun::Done(self.written(path, &resolved, how)));
         }
         match (self.write_temporary(&resolved, content, how), old) {
