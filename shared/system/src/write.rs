@@ -99,7 +99,9 @@ impl System {
             if written.as_ref().is_err_and(is_new) {
                 // Another process has created it since: of the generator, several runs are possible.
                 let again = self.resolve(path, TrailingLink::Follow, DEFAULT_PARENTS).context(what())?;
-                written = self.write_in_place(&again, content, how);
+                if again.old.as_ref().is_some_and(is_regular) {
+                    written = self.write_in_place(&again, content, how);
+                }
             }
             written.context(what())?;
             return Ok(Begun::Done(self.written(path, &resolved, how)));

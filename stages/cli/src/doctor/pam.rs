@@ -50,7 +50,7 @@ pub fn refusal(sys: &System, service: &str, user: &User, groups: &[&str]) -> Opt
             }
             match if refusal.is_some() { bad } else { good } {
                 Action::Continue => {}
-                Action::Jump(count) => at += count,
+                Action::Jump(count) => at = at.saturating_add(count),
                 Action::Done => return None,
                 Action::Refuse => return refusal.map(|refusal| (rule.at.clone(), refusal.problem)),
             }
@@ -232,6 +232,7 @@ mod tests {
             ("account substack two\naccount required pam_permit.so\n", None),
             ("@include sshd\n@include sshd\n@include sshd\naccount required pam_deny.so\n", None),
             ("account required pam_own.so\n", None),
+            ("account [default=18446744073709551615] pam_deny.so\n", None),
             ("account required pam_access.so accessfile=/etc/security/own.conf\n", None),
             ("-account required pam_not_there.so\n", None),
             (
