@@ -187,8 +187,11 @@ fn keys(text: &str, column: usize, is_of_key: bool) -> Option<(String, usize, us
     if let Some(name) = name_at(after).filter(|_| is_in_braces) {
         return Some((format!("{begin}{name}: …"), begin.chars().count(), name.len()));
     }
-    let key = before.trim_end().strip_suffix(':').filter(|_| is_in_braces);
-    let key = key.and_then(|before| before.rsplit(|c| !is_name(c)).next().filter(|name| !name.is_empty()));
+    let key = before.trim_end().strip_suffix(':').filter(|_| is_in_braces).and_then(|before| {
+        let (rest, name) = before.split_at(before.trim_end_matches(is_name).len());
+        // Otherwise it is the end of a text that may be a secret: `password:hunter2: {}`.
+        (!name.is_empty() && rest.trim_end().ends_with(['{', ','])).then_some(name)
+    });
     let shown =
         key.map_or_else(|| first.map(|first| first + " "), |name| Some(format!("{begin}{name}: ")))?;
     Some((format!("{shown}…"), shown.chars().count(), 1))
@@ -320,6 +323,8 @@ mod tests {
             ("S", 1, ""),
             ("\"S\": 1", 1, ""),
             ("- {b: S T}", 7, " 2 | - … b: …\n   |        ^"),
+            ("a: {b:S: {}}", 10, " 2 | a: …\n   |    ^"),
+            ("a: {b S: {}}", 10, " 2 | a: …\n   |    ^"),
             ("- [S]", 4, ""),
         ] {
             let text_of =
