@@ -139,7 +139,9 @@ fn keys_below(types: &'static [Type], keys: &mut Vec<&'static Field>) {
 /// Returns the first value that an example has for a key, with the key.
 fn example(steps: &[&str]) -> Option<String> {
     let name = steps.last()?;
-    EXAMPLES.split(HEADER).find_map(|text| {
+    // Only those that have its names are worth parsing.
+    let has_names = |text: &&str| steps.iter().all(|step| step.starts_with('<') || text.contains(step));
+    EXAMPLES.split(HEADER).filter(has_names).find_map(|text| {
         let root = yaml::parse("example", text).ok()?.root;
         let mut nodes = vec![&root];
         for step in steps {

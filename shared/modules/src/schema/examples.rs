@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use super::docs::children;
 
-/// The examples: the text of each by its name without `.yaml`.
-pub struct Examples(BTreeMap<String, String>);
+/// The examples by their names without `.yaml`: the text and configuration of each.
+pub struct Examples(BTreeMap<String, (String, Node)>);
 
 impl Examples {
     pub fn read() -> Examples {
@@ -18,23 +18,22 @@ impl Examples {
         let read = |path: std::path::PathBuf| {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             assert_eq!(path.extension(), Some("yaml".as_ref()), "{}", path.display());
-            (name, std::fs::read_to_string(&path).unwrap())
+            let text = std::fs::read_to_string(&path).unwrap();
+            let root = config::yaml::parse(&name, &text).unwrap().root;
+            (name, (text, root))
         };
         Examples(files.map(|file| read(file.path())).collect())
     }
 
     /// Returns names, strings and configurations of all examples.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &str, Node)> {
-        self.0.iter().map(|(name, text)| {
-            let root = config::yaml::parse(name, text).unwrap().root;
-            (name.as_str(), text.as_str(), root)
-        })
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str, &Node)> {
+        self.0.iter().map(|(name, (text, root))| (name.as_str(), text.as_str(), root))
     }
 
     /// Returns the strings of a module's examples.
     pub fn of_module(&self, module: &str) -> impl Iterator<Item = &str> {
         let is_of = move |name: &&String| name.split('-').next() == Some(module);
-        self.0.keys().filter(is_of).map(|name| self.0[name].as_str())
+        self.0.keys().filter(is_of).map(|name| self.0[name].0.as_str())
     }
 
     /// Returns the values at a path of the reference, such as `users[].name`, in the order of the examples. `.<name>` in a
@@ -42,7 +41,7 @@ impl Examples {
     pub fn values(&self, path: &str) -> Vec<Json> {
         let mut found: Vec<Json> = Vec::new();
         for (_, _, root) in self.all() {
-            let mut nodes = vec![&root];
+            let mut nodes = vec![root];
             for step in path.replace("[]", ".[]").split('.') {
                 nodes = nodes.into_iter().flat_map(|node| children(node, step)).collect();
             }
@@ -119,7 +118,7 @@ fn examples_are_valid() {
         assert!(text.starts_with("#cloud-config\n"), "{name}");
         let module = name.split('-').next().unwrap_or_default();
         assert!(sections.contains(&module), "{name}.yaml: no module has this name");
-        let findings = super::check_cloud_config(&root, &|_| None);
+        let findings = super::check_cloud_config(root, &|_| None);
         let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(findings.is_empty(), "{findings:?}");
     }

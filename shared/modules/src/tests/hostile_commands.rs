@@ -268,10 +268,11 @@ pub fn check_keys_of_examples(
     least: usize,
     check: impl Fn(&Module, &Map, &str, &mut Machine, &mut Worker<'_>, &mut Vec<String>) -> usize + Sync,
 ) {
-    let examples = Examples::read();
     let results = scratch::in_parallel(|worker| {
+        let examples = Examples::read();
         let (mut machine, mut bad, mut count) = (Machine::new(), Vec::new(), 0);
-        for (_, _, mut root) in examples.all() {
+        for (_, _, root) in examples.all() {
+            let mut root = root.clone();
             remove_network_access(&mut root);
             let Value::Map(config) = root.value else { continue };
             for key in config.iter().filter_map(|(key, _)| key.as_str()) {
