@@ -38,8 +38,14 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
     }
     let text = match (docs, modules::where_key_belongs(first)) {
         (Ok(text), _) => text,
-        (Err(_), _) if keys.iter().any(|key| key.exists) => format!("{path}: not a documented key\n"),
-        (Err(_), Some(place)) => return fail(&format!("'{first}' is not a key of cloud-config; {place}")),
+        (Err(_), _) if keys.iter().any(|key| key.exists) => match entry(path) {
+            Some(entry) => format!("{path}\n\nIn the book: {entry}\n"),
+            None => format!("{path}: not a documented key\n"),
+        },
+        (Err(_), Some(place)) => {
+            let entry = entry(path).map(|entry| format!(": {entry}")).unwrap_or_default();
+            return fail(&format!("'{first}' is not a key of cloud-config; {place}{entry}"));
+        }
         (Err(near), None) => return unknown("key", path, near),
     };
     let place = match machine.sys.is_live() {
@@ -54,6 +60,21 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
         false => print!("{text}\nOn {place}:\n{}", self::text(&keys)),
     }
     ExitCode::SUCCESS
+}
+
+/// Returns the entry of the book for a key that belongs in another configuration than a cloud-config.
+pub fn entry(path: &str) -> Option<String> {
+    let (first, below) = path.split_once('.').unwrap_or((path, ""));
+    let entry = match first {
+        "network" => "network-config.html".into(),
+        "datasource" if below.contains('.') => format!("datasources.html#{below}"),
+        "system_info" if !below.is_empty() => {
+            format!("image-config.html#system_info.{}", below.split('.').next()?)
+        }
+        _ if modules::where_key_belongs(first)?.ends_with("/etc/cloud") => format!("image-config.html#{first}"),
+        _ => return None,
+    };
+    Some(format!("docs/reference/{entry}"))
 }
 
 /// Runs `schema --docs NAME`, for a module, `all` or a key.

@@ -67,8 +67,8 @@ fn reference(result: &Validation) -> Option<String> {
     let mut found = result.errors().chain(&result.findings).chain(&result.warnings);
     found.find_map(|finding| {
         let key = result.key(finding);
-        if key.starts_with("network.") {
-            return Some("docs/reference/network-config.html".to_string());
+        if let Some(entry) = crate::explain::entry(&key) {
+            return Some(entry);
         }
         let mut path = &*key;
         loop {
