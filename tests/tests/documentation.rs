@@ -508,7 +508,7 @@ fn reference_lists_every_file_of_a_boot() {
     assert!(missing.is_empty(), "not in docs/reference/files.md: {missing:?}");
 }
 
-/// Debian's mdbook builds the book without a complaint. Each page has a link to edit its source, and no link leads nowhere.
+/// Debian's mdbook builds the book without a complaint. Each page has a link to edit its source, and every link has a target.
 #[test]
 fn mdbook_builds_the_book() {
     let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);

@@ -172,7 +172,8 @@ mod tests {
     fn the_instance_id_is_replaced_in_the_url() {
         for name in ["$INSTANCE_ID", "${INSTANCE_ID}", "$INSTANCE_ID-$HOME"] {
             let sandbox = Sandbox::new(&format!("phone_home: {{url: 'file:///srv/{name}', post: []}}"));
-            let file = name.replace("${INSTANCE_ID}", "$INSTANCE_ID").replace("$INSTANCE_ID", &sandbox.instance.id);
+            let file =
+                name.replace("${INSTANCE_ID}", "$INSTANCE_ID").replace("$INSTANCE_ID", &sandbox.instance.id);
             sandbox.sys.write(format!("/srv/{file}"), "", Default::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.logged_warnings(), [""; 0], "{name}");

@@ -65,16 +65,18 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
 /// Returns the entry of the book for a key that belongs in another configuration than a cloud-config.
 pub fn entry(path: &str) -> Option<String> {
     let (first, below) = path.split_once('.').unwrap_or((path, ""));
-    let entry = match first {
-        "network" => "network-config.html".into(),
-        "datasource" if below.contains('.') => format!("datasources.html#{below}"),
+    let (page, anchor) = match first {
+        // Keys of devices have the names of devices in them.
+        "network" => ("network-config.html", ""),
+        "datasource" if below.contains('.') => ("datasources.html#", below),
         "system_info" if !below.is_empty() => {
-            format!("image-config.html#system_info.{}", below.split('.').next()?)
+            let end = below.find('.').unwrap_or(below.len());
+            ("image-config.html#", &path[..path.len() - below.len() + end])
         }
-        _ if modules::where_key_belongs(first)?.ends_with("/etc/cloud") => format!("image-config.html#{first}"),
+        _ if modules::where_key_belongs(first)?.ends_with("/etc/cloud") => ("image-config.html#", first),
         _ => return None,
     };
-    Some(format!("docs/reference/{entry}"))
+    Some(format!("docs/reference/{page}{anchor}"))
 }
 
 /// Runs `schema --docs NAME`, for a module, `all` or a key.

@@ -612,8 +612,12 @@ fn keys_of_other_configurations_are_named_with_their_entry() {
         assert!(anchor.is_empty() || text.contains(&format!("<a id=\"{anchor}\">")), "{key}: {entry}");
     }
     machine.put("wrong.cfg", "def_log_file: [a]\n");
-    let (_, out, err) = machine.run_words(&["schema", "-c", &machine.root.join("wrong.cfg").display().to_string()]);
-    assert!((out.clone() + &err).contains("See: docs/reference/image-config.html#def_log_file\n"), "{out}{err}");
+    let (_, out, err) =
+        machine.run_words(&["schema", "-c", &machine.root.join("wrong.cfg").display().to_string()]);
+    assert!(
+        (out.clone() + &err).contains("See: docs/reference/image-config.html#def_log_file\n"),
+        "{out}{err}"
+    );
 }
 
 /// The members are those of SARIF 2.1.0, whose schema allows no others. A URI has to escape the name of the file.

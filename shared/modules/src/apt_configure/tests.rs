@@ -116,11 +116,18 @@ fn a_list_needs_the_name_of_the_release() {
         ("", "n/a", "kept"),
     ] {
         let sandbox = machine("apt: {preserve_sources_list: false, sources_list: '# $RELEASE'}");
-        sandbox.sys.write("/etc/os-release", format!("ID=debian\n{release}"), WriteOptions::default()).unwrap();
+        sandbox
+            .sys
+            .write("/etc/os-release", format!("ID=debian\n{release}"), WriteOptions::default())
+            .unwrap();
         sandbox.sys.write("/etc/apt/sources.list", "# kept\n", WriteOptions::default()).unwrap();
         sandbox.stub("lsb_release", &format!("echo {lsb_release}"));
         assert_eq!(sandbox.run(&MODULE).is_err(), wanted == "kept");
-        assert_eq!(sandbox.file("/etc/apt/sources.list").0.trim(), format!("# {wanted}"), "{release}{lsb_release}");
+        assert_eq!(
+            sandbox.file("/etc/apt/sources.list").0.trim(),
+            format!("# {wanted}"),
+            "{release}{lsb_release}"
+        );
     }
 }
 
