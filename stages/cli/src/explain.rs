@@ -12,7 +12,7 @@ use userdata::parts::expand;
 use crate::arguments::{Explain, Schema};
 use crate::exit::fail;
 use crate::machine::Machine;
-use crate::schema::{PART_LAYERS, configs, documents, merge_parts, read_input, replay_merge};
+use crate::schema::{PART_LAYERS, configs, documents, entry, merge_parts, read_input, replay_merge};
 
 pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
     let (settings, inputs) = replay_merge(machine);
@@ -60,23 +60,6 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
         false => print!("{text}\nOn {place}:\n{}", self::text(&keys)),
     }
     ExitCode::SUCCESS
-}
-
-/// Returns the entry of the book for a key that belongs in another configuration than a cloud-config.
-pub fn entry(path: &str) -> Option<String> {
-    let (first, below) = path.split_once('.').unwrap_or((path, ""));
-    let (page, anchor) = match first {
-        // Keys of devices have the names of devices in them.
-        "network" => ("network-config.html", ""),
-        "datasource" if below.contains('.') => ("datasources.html#", below),
-        "system_info" if !below.is_empty() => {
-            let end = below.find('.').unwrap_or(below.len());
-            ("image-config.html#", &path[..path.len() - below.len() + end])
-        }
-        _ if modules::where_key_belongs(first)?.ends_with("/etc/cloud") => ("image-config.html#", first),
-        _ => return None,
-    };
-    Some(format!("docs/reference/{page}{anchor}"))
 }
 
 /// Runs `schema --docs NAME`, for a module, `all` or a key.
