@@ -35,6 +35,24 @@ fn gce_publishes_host_keys() {
     assert_eq!(cloud.requests().matches("PUT ").count(), 2, "{}", cloud.requests());
 }
 
+/// A machine whose network is up already, for example from an initramfs, keeps it: there is no DHCP server.
+#[test]
+fn a_service_that_responds_needs_no_temporary_network() {
+    for (name, address) in [
+        ("digitalocean", "169.254.9.9/16"),
+        ("hetzner", "10.0.0.60/24"),
+        ("nwcs", "10.0.0.60/24"),
+        ("vultr", "10.0.0.60/24"),
+    ] {
+        let cloud = Cloud::new(name);
+        cloud.net.bring_up(address, (name != "digitalocean").then_some("10.0.0.1"));
+        assert!(cloud.boot(&["local"]).succeeded(), "{name}: {}", cloud.log());
+        assert_eq!(cloud.id(), name, "{}", cloud.log());
+        assert!(cloud.logged(&["responds over the existing network"]), "{name}: {}", cloud.log());
+        assert!(cloud.net.in_machine(&["ip", "address", "show", "dev", "c0"]).contains(address), "{name}");
+    }
+}
+
 /// The network stage prints the machine's links and routes, each line with the prefix that console logs are searched for.
 #[test]
 fn network_tables_are_printed_on_the_console() {

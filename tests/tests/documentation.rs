@@ -508,7 +508,7 @@ fn reference_lists_every_file_of_a_boot() {
     assert!(missing.is_empty(), "not in docs/reference/files.md: {missing:?}");
 }
 
-/// Debian's mdbook builds the book without a complaint. Each page has a link to edit its source.
+/// Debian's mdbook builds the book without a complaint. Each page has a link to edit its source, and every link has a target.
 #[test]
 fn mdbook_builds_the_book() {
     let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);
@@ -531,4 +531,9 @@ fn mdbook_builds_the_book() {
         edited.iter().filter(|path| !tests_dir().join("..").join(path).is_file()).collect();
     assert!(edited.len() > 50 && lost.is_empty(), "{lost:?} {output}");
     assert!(!output.contains("WARN") && !output.contains("ERROR"), "{output}");
+    // What the machine has written is in this directory.
+    let built = machine.scratch("upper").join("book/book");
+    let checked = Command::new(tests_dir().join("lib/book-links")).arg(&built).output();
+    let checked = checked.unwrap_or_else(|e| tests::fail(&e.to_string()));
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
 }

@@ -109,6 +109,23 @@ fn untrusted_seed_server_is_rejected() {
     }
 }
 
+/// The file that a variable names counts, not the distribution's, which does not exist here.
+#[test]
+fn variables_name_the_trusted_certificates() {
+    const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
+    for variable in VARIABLES {
+        let unset = VARIABLES.map(|name| format!("-u {name}")).join(" ");
+        let machine = machine("https-variable")
+            .live()
+            .before("network", "cp $root/pki/ca.pem $root/srv/ca.pem")
+            .wrap("network", &format!("env {unset} {variable}=/srv/ca.pem"));
+        machine.put("/etc/hosts", "127.0.0.1 localhost\n");
+        let boot = machine.run(&["on", "generator", "local", "network"]);
+        let id = machine.file("/var/lib/cloud/data/instance-id").unwrap_or_default();
+        check_boot!(machine, boot, id == "i-https\n");
+    }
+}
+
 /// A server that requests a client certificate, and the machine's certificate.
 fn strict_server() -> String {
     let lib = tests_dir().join("lib").display().to_string();

@@ -438,9 +438,15 @@ mod tests {
         }
         assert!(parse(&"[".repeat(5000)).is_err());
         assert!(value(b"{\"a\": \xff}").is_err());
+    }
+
+    /// Metadata becomes instance data, which every reader of JSON must be able to read.
+    #[test]
+    fn values_that_json_lacks_become_null_or_text() {
+        let text = b"[NaN, -Infinity, \"\\ud800\", 18446744073709551616, -9223372036854775809, 18446744073709551615]";
         assert_eq!(
-            value(b"{\"a\": NaN, \"b\": \"\\ud800\"}").unwrap().to_string(),
-            "{\"a\":null,\"b\":\"\u{fffd}\"}"
+            value(text).unwrap().to_string(),
+            "[null,null,\"\u{fffd}\",\"18446744073709551616\",\"-9223372036854775809\",18446744073709551615]"
         );
     }
 

@@ -160,6 +160,14 @@ mod tests {
     }
 
     #[test]
+    fn user_data_and_password_are_for_root_only() {
+        let (found, _) = read(
+            "{\"uuid\": \"u-1\", \"vnc_password\": \"x\", \"meta\": {\"ssh_public_key\": \"ssh-rsa A\"}}",
+        );
+        assert_eq!(found.unwrap().sensitive, ["cloudinit-user-data", "vnc_password"]);
+    }
+
+    #[test]
     fn context_is_read_despite_end_of_transmission_bytes() {
         let (found, warnings) = read(
             "\u{4}{\"uuid\": \"u-1\", \"name\": \"n\", \"meta\": {\"ssh_public_key\": \"ssh-rsa A\", \

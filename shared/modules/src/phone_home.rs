@@ -165,6 +165,20 @@ fn form_encode(pairs: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::sandbox::Sandbox;
+
+    /// No other variable is, and one attempt is enough for a URL that works.
+    #[test]
+    fn the_instance_id_is_replaced_in_the_url() {
+        for name in ["$INSTANCE_ID", "${INSTANCE_ID}", "$INSTANCE_ID-$HOME"] {
+            let sandbox = Sandbox::new(&format!("phone_home: {{url: 'file:///srv/{name}', post: []}}"));
+            let file =
+                name.replace("${INSTANCE_ID}", "$INSTANCE_ID").replace("$INSTANCE_ID", &sandbox.instance.id);
+            sandbox.sys.write(format!("/srv/{file}"), "", Default::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.logged_warnings(), [""; 0], "{name}");
+        }
+    }
 
     #[test]
     fn form_values_are_percent_encoded() {

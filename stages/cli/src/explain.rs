@@ -12,7 +12,7 @@ use userdata::parts::expand;
 use crate::arguments::{Explain, Schema};
 use crate::exit::fail;
 use crate::machine::Machine;
-use crate::schema::{PART_LAYERS, configs, documents, merge_parts, read_input, replay_merge};
+use crate::schema::{PART_LAYERS, configs, documents, entry, merge_parts, read_input, replay_merge};
 
 pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
     let (settings, inputs) = replay_merge(machine);
@@ -38,8 +38,14 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
     }
     let text = match (docs, modules::where_key_belongs(first)) {
         (Ok(text), _) => text,
-        (Err(_), _) if keys.iter().any(|key| key.exists) => format!("{path}: not a documented key\n"),
-        (Err(_), Some(place)) => return fail(&format!("'{first}' is not a key of cloud-config; {place}")),
+        (Err(_), _) if keys.iter().any(|key| key.exists) => match entry(path) {
+            Some(entry) => format!("{path}\n\nIn the book: {entry}\n"),
+            None => format!("{path}: not a documented key\n"),
+        },
+        (Err(_), Some(place)) => {
+            let entry = entry(path).map(|entry| format!(": {entry}")).unwrap_or_default();
+            return fail(&format!("'{first}' is not a key of cloud-config; {place}{entry}"));
+        }
         (Err(near), None) => return unknown("key", path, near),
     };
     let place = match machine.sys.is_live() {

@@ -593,6 +593,33 @@ fn keys_are_explained_with_their_origin() {
     assert!(keys.lines().count() > 400 && keys.contains("\nusers.sudo\n"), "{keys}");
 }
 
+/// Those of an image and its datasources, set or not: the page of the book has the anchor.
+#[test]
+fn keys_of_other_configurations_are_named_with_their_entry() {
+    let machine = Machine::new();
+    machine.put(
+        "etc/cloud/cloud.cfg.d/90.cfg",
+        "datasource: {OpenStack: {max_wait: 60}}\nsystem_info: {default_user: {name: pia}}\nnetwork: {config: disabled}\n",
+    );
+    let set = ["datasource.OpenStack.max_wait", "system_info.default_user.name", "network.config"];
+    for key in modules::IMAGE_ONLY_KEYS.iter().chain(&set) {
+        let (_, out, err) = machine.run_words(&["explain", key]);
+        let entry = (out + &err).split_once("docs/reference/").map(|(_, entry)| entry.to_string());
+        let entry = entry.unwrap_or_else(|| panic!("{key}")).lines().next().unwrap().to_string();
+        let (page, anchor) = entry.split_once(".html").unwrap();
+        let text = std::fs::read_to_string(format!("../../docs/reference/{page}.md")).unwrap();
+        let anchor = anchor.trim_start_matches('#');
+        assert!(anchor.is_empty() || text.contains(&format!("<a id=\"{anchor}\">")), "{key}: {entry}");
+    }
+    machine.put("wrong.cfg", "def_log_file: [a]\n");
+    let (_, out, err) =
+        machine.run_words(&["schema", "-c", &machine.root.join("wrong.cfg").display().to_string()]);
+    assert!(
+        (out.clone() + &err).contains("See: docs/reference/image-config.html#def_log_file\n"),
+        "{out}{err}"
+    );
+}
+
 /// The members are those of SARIF 2.1.0, whose schema allows no others. A URI has to escape the name of the file.
 #[test]
 fn sarif_is_of_the_standard() {

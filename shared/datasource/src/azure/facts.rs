@@ -252,6 +252,10 @@ mod tests {
         );
         let (instance, _) = filled(&Ovf::default(), &document, None);
         assert_eq!(instance.user_data, Blobs(vec![b"user".to_vec()]));
+        // Not a boolean word: the file decides, or the image.
+        let document = json!({"compute": {"osProfile": {"disablePasswordAuthentication": "maybe"}}});
+        let allows = |ovf: &Ovf| filled(ovf, &document, None).0.config["ssh_pwauth"].clone();
+        assert_eq!((allows(&ovf()), allows(&Ovf::default())), (json!(true), Json::Null));
         let document = json!({"compute": {"userData": "?"}});
         let (instance, warnings) = filled(&Ovf::default(), &document, None);
         assert_eq!((instance.user_data, instance.config, warnings.len()), (Blobs::default(), json!({}), 1));

@@ -36,12 +36,15 @@ fn defaults(datasource: &Datasource) -> Option<&'static Defaults> {
     }
 }
 
-/// Returns the settings that each metadata service has.
-fn service_rows(defaults: &Defaults, is_seed: bool) -> Vec<Vec<String>> {
+/// Returns the settings that each metadata service has. `is_document`: the whole metadata is what the URL has.
+fn service_rows(defaults: &Defaults, is_seed: bool, is_document: bool) -> Vec<Vec<String>> {
     let number = |number: u32| number.to_string();
     let urls: Vec<String> = defaults.urls.iter().map(|url| format!("`{url}`")).collect();
-    let which =
-        if defaults.adds_urls { "Further URLs of the service." } else { "The service, without the path." };
+    let which = match (defaults.adds_urls, is_document) {
+        (true, _) => "Further URLs of the service.",
+        (_, true) => "The document with the metadata.",
+        _ => "The service; the paths of its documents are appended.",
+    };
     let meaning = format!("{which} The first one that responds is used.");
     let zero = match defaults.max_wait {
         0 => " 0: a single attempt.",
@@ -107,7 +110,9 @@ fn add_datasource(page: &mut Document, datasource: &Datasource) {
         events.join(", ")
     ));
     let is_seed = matches!(datasource.requests, Requests::Seed(_));
-    let mut rows = defaults(datasource).map(|defaults| service_rows(defaults, is_seed)).unwrap_or_default();
+    let is_document = matches!(datasource.requests, Requests::Service(service) if service.path.is_empty());
+    let service = |defaults| service_rows(defaults, is_seed, is_document);
+    let mut rows = defaults(datasource).map(service).unwrap_or_default();
     rows.extend(documented_settings(datasource.name).into_iter().map(Vec::from));
     page.entries(&COLUMNS, rows);
 }
@@ -138,11 +143,25 @@ fn page() -> Document {
     page
 }
 
+/// Gives each setting an anchor with the name of its datasource, because many have the same settings.
+fn with_anchors(page: &str) -> String {
+    let mut datasource = "";
+    let lines = page.lines().map(|line| {
+        datasource = line.strip_prefix("## ").unwrap_or(datasource);
+        let entry = line.strip_prefix("- ").and_then(|entry| entry.split_once('`')).map(|(_, entry)| entry);
+        match entry.and_then(|entry| Some((entry, entry.split_once('`')?.0))) {
+            Some((entry, setting)) => format!("- <a id=\"{datasource}.{setting}\"></a>`{entry}\n"),
+            None => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
+
 #[test]
 fn generated_reference_is_current() {
     let page = page();
     check_generated(&[
-        ("docs/reference/datasources.md", page.markdown("Datasources", SOURCE)),
+        ("docs/reference/datasources.md", with_anchors(&page.markdown("Datasources", SOURCE))),
         ("packaging/man/cloud-init-datasources.7", page.manual(SOURCE, HEAD, TAIL)),
     ]);
 }

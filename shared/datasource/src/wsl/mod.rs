@@ -173,6 +173,24 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
 mod tests {
     use super::*;
 
+    /// Without them the machine would become another instance.
+    #[test]
+    fn a_missing_id_or_cmd_is_an_error() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        let paths = Paths { name: "U".into(), pro: "/pro".into(), user: "/user".into() };
+        assert!(metadata(&sys, &paths).is_ok());
+        for (text, wanted) in
+            [("instance-id: i-1\n", ""), ("a: b\n", "instance-id: required"), ("[a]\n", "a map")]
+        {
+            top.put("/user/U.meta-data", text);
+            let error = metadata(&sys, &paths).err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.contains(wanted) && error.is_empty() == wanted.is_empty(), "{text}: {error}");
+        }
+        top.put("/proc/mounts", "C: /mnt/c 9p rw,aname=drvfs;path=C: 0 0\n");
+        assert!(windows::profile(&sys).unwrap_err().to_string().contains("cmd.exe below /mnt/c"));
+    }
+
     #[test]
     fn seed_names_depend_on_the_release() {
         for (release, expected) in [

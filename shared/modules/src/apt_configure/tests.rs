@@ -105,6 +105,33 @@ fn invalid_values_keep_the_list() {
 }
 
 #[test]
+fn a_list_needs_the_name_of_the_release() {
+    if !is_root("the release of apt") {
+        return;
+    }
+    for (release, lsb_release, wanted) in [
+        ("VERSION_CODENAME=forky\n", "trixie", "forky"),
+        ("UBUNTU_CODENAME=noble\n", "", "noble"),
+        ("", "trixie", "trixie"),
+        ("", "n/a", "kept"),
+    ] {
+        let sandbox = machine("apt: {preserve_sources_list: false, sources_list: '# $RELEASE'}");
+        sandbox
+            .sys
+            .write("/etc/os-release", format!("ID=debian\n{release}"), WriteOptions::default())
+            .unwrap();
+        sandbox.sys.write("/etc/apt/sources.list", "# kept\n", WriteOptions::default()).unwrap();
+        sandbox.stub("lsb_release", &format!("echo {lsb_release}"));
+        assert_eq!(sandbox.run(&MODULE).is_err(), wanted == "kept");
+        assert_eq!(
+            sandbox.file("/etc/apt/sources.list").0.trim(),
+            format!("# {wanted}"),
+            "{release}{lsb_release}"
+        );
+    }
+}
+
+#[test]
 fn invalid_proxies_keep_the_file() {
     for (config, kept) in [
         ("apt: {preserve_sources_list: true}", false),

@@ -422,6 +422,26 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
+    fn resolved_is_restarted_only_where_it_is_installed() {
+        for (file, units) in [
+            ("/usr/lib/systemd/systemd-resolved", "systemd-networkd systemd-resolved"),
+            ("/x", "systemd-networkd"),
+        ] {
+            let (top, overlay) = (TempDir::new(), TempDir::new());
+            top.put(file, "");
+            top.put("/usr/bin/systemctl", "");
+            let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(top.join("usr/bin/systemctl"), executable).unwrap();
+            let sys = System::dry_run(&*top, &overlay);
+            assert_eq!(bring_up(&sys, &[]), [""; 0]);
+            let [system::Effect::Run { command, .. }] = &sys.effects()[..] else {
+                panic!("{:?}", sys.effects())
+            };
+            assert!(command.ends_with(&format!("systemctl restart {units}")), "{command}");
+        }
+    }
+
+    #[test]
     fn networkd_is_available_with_systemctl_and_a_tool() {
         for (files, expected) in [
             (&["/bin/systemctl", "/usr/sbin/ip"][..], true),

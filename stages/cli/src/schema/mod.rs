@@ -26,6 +26,7 @@ use validation::{Document, Source, Validation};
 
 pub use input::{documents, read as read_input};
 pub use replay::{PART_LAYERS, merge_parts, replay_merge};
+pub use report::entry;
 pub use user_data::configs;
 
 pub fn run(machine: &Machine, args: &Schema) -> ExitCode {

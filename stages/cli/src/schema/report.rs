@@ -62,13 +62,30 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
     }
 }
 
+/// Returns the entry of the book for a key that belongs in another configuration than a cloud-config.
+pub fn entry(path: &str) -> Option<String> {
+    let (first, below) = path.split_once('.').unwrap_or((path, ""));
+    let (page, anchor) = match first {
+        // Keys of devices have the names of devices in them.
+        "network" => ("network-config.html", ""),
+        "datasource" if below.contains('.') => ("datasources.html#", below),
+        "system_info" if !below.is_empty() => {
+            let end = below.find('.').unwrap_or(below.len());
+            ("image-config.html#", &path[..path.len() - below.len() + end])
+        }
+        _ if modules::where_key_belongs(first)?.ends_with("/etc/cloud") => ("image-config.html#", first),
+        _ => return None,
+    };
+    Some(format!("docs/reference/{page}{anchor}"))
+}
+
 /// Returns where the key of the first finding, errors first, is documented.
 fn reference(result: &Validation) -> Option<String> {
     let mut found = result.errors().chain(&result.findings).chain(&result.warnings);
     found.find_map(|finding| {
         let key = result.key(finding);
-        if key.starts_with("network.") {
-            return Some("docs/reference/network-config.html".to_string());
+        if let Some(entry) = entry(&key) {
+            return Some(entry);
         }
         let mut path = &*key;
         loop {
