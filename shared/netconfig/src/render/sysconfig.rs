@@ -12,7 +12,7 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::{NETWORK_FUNCTIONS, SYSCONFIG_NETWORK, Target};
 use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
-use super::values::{python_str, yes_no};
+use super::values::{python_str, time, yes_no};
 use super::{has_program, ifcfg, resolv_conf, udev, wicked};
 
 /// The row of [`super::RENDERERS`].
@@ -30,7 +30,12 @@ pub const RENDERER: Renderer = Renderer {
 };
 
 const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
-    link: &[link::OPTIONAL, link::KEEP_CONFIGURATION, link::MTU.when(has_other_mtu_in_ipv4_subnet)],
+    link: &[
+        link::LOOPBACK,
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+    ],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::BROADCAST,
@@ -49,6 +54,12 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
 };
 
 const UNSUPPORTED_SUSE: Unsupported = Unsupported {
+    link: &[
+        link::LOOPBACK.when(|l| l.kind == LinkKind::Loopback),
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+    ],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::MTU.when(|s| s.is_ipv6()),
@@ -116,7 +127,9 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let mut files = Vec::new();
         match dialect {
             IfcfgDialect::RedHat => {
-                ifcfg::red_hat(&mut file, link, has_default_route);
+                let link = &*link.with_single_gateways();
+                let is_member = link.bond.is_some() || topology.bridges.contains_key(&*link.id);
+                ifcfg::red_hat(&mut file, link, has_default_route, is_member);
                 if let Some([v4, v6]) = ifcfg::routes(&mut file, link)? {
                     files.extend([("route", v4), ("route6", v6)]);
                 }
@@ -132,7 +145,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
                 files = wicked::files(link, &mut rendered);
             }
         }
-        topology_keys(&mut file, link, &topology, dialect);
+        topology_keys(&mut file, link, &topology, dialect, &mut rendered);
         ifcfg::settings(&mut file, link, dialect);
         files.insert(0, ("ifcfg", file.text()));
         let path = |kind: &str| format!("{dir}/{kind}-{}", link.name);
@@ -222,8 +235,7 @@ fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
     };
     for (key, mac) in [(identity, &link.mac), (own, &link.set_mac)] {
         if let Some(mac) = mac {
-            // wicked knows colons only.
-            file.set(key, if red_hat { mac.clone() } else { mac.replace('-', ":") });
+            file.set(key, mac);
         }
     }
     if let Some(mtu) = &link.mtu {
@@ -235,12 +247,18 @@ fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
 }
 
 /// Writes bonds, bridges and vlans, and the membership in them.
-fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect: IfcfgDialect) {
+fn topology_keys(
+    file: &mut Ifcfg,
+    link: &Link,
+    topology: &Topology<'_>,
+    dialect: IfcfgDialect,
+    rendered: &mut Rendered,
+) {
     let red_hat = dialect == IfcfgDialect::RedHat;
     match link.kind {
         LinkKind::Bond if link.bond.is_none() => {
             file.set("BONDING_MASTER", "yes");
-            let options = ifcfg::bonding_options(link, dialect);
+            let options = ifcfg::bonding_options(link, dialect, rendered);
             if !options.is_empty() {
                 file.set(if red_hat { "BONDING_OPTS" } else { "BONDING_MODULE_OPTS" }, options);
             }
@@ -256,7 +274,7 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
                     ("", _) => {}
                     (key, "bridge_stp") if red_hat => file.set(key, yes_no(on)),
                     (key, "bridge_stp") => file.set(key, if on { "on" } else { "off" }),
-                    (key, _) => file.set(key, python_str(value)),
+                    (key, _) => file.set(key, time(value, 1000.0)),
                 }
             }
             if !red_hat {
@@ -273,12 +291,14 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
         LinkKind::Vlan => {
             let below = link.vlan_link.as_deref().unwrap_or_default();
             let below = topology.by_id.get(below).map_or(below, |l| l.name.as_str());
+            let id = link.vlan_id.as_ref().map(python_str).unwrap_or_default();
             if red_hat {
                 file.set("VLAN", "yes");
-                file.set("PHYSDEV", below);
-            } else {
-                file.set("VLAN_ID", link.vlan_id.as_ref().map(python_str).unwrap_or_default());
-                file.set("ETHERDEVICE", below);
+            }
+            file.set(if red_hat { "PHYSDEV" } else { "ETHERDEVICE" }, below);
+            // The readers of the Red Hat family find the ID in these names.
+            if !red_hat || ![format!("{below}.{id}"), format!("vlan{id}")].contains(&link.name) {
+                file.set("VLAN_ID", id);
             }
         }
         _ => {}
