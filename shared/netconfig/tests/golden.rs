@@ -577,12 +577,15 @@ fn routes_that_would_be_others_are_left_out() {
         ("eni", false, "on-link: true", false),
         ("eni", true, "table: uplink", true),
         ("eni", true, "on-link: true", true),
+        ("sysconfig", true, "table: uplink", false),
+        ("sysconfig", true, "table: 7", true),
     ] {
+        let distro = if renderer == "sysconfig" { "rhel" } else { "debian" };
         let input = format!(
             "version: 2\nethernets: {{e: {{dhcp4: true, routes: [{{to: 10.7.0.0/16, via: 10.0.0.1, {key}}}, \
              {{to: 10.8.0.0/16, via: 10.0.0.1}}]}}}}\n"
         );
-        let target = netconfig::Target { has_ip, ..netconfig::Target::for_distro("debian") };
+        let target = netconfig::Target { has_ip, ..netconfig::Target::for_distro(distro) };
         let converted = convert_for("yaml", "x", &input, (renderer, &target), &Facts::default()).unwrap();
         let text: String = converted.files.iter().map(|file| file.content.as_str()).collect();
         let (name, _) = key.split_once(':').unwrap();

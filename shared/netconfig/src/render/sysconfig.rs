@@ -12,7 +12,7 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::{NETWORK_FUNCTIONS, SYSCONFIG_NETWORK, Target};
 use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
-use super::values::{python_str, time, yes_no};
+use super::values::{python_str, table_number, time, yes_no};
 use super::{has_program, ifcfg, resolv_conf, udev, wicked};
 
 /// The row of [`super::RENDERERS`].
@@ -43,7 +43,11 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
         subnet::SCOPE,
         subnet::ROUTE_MSS,
     ],
-    route: &[route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r))],
+    route: &[
+        route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r)),
+        // NetworkManager ignores a route with the name of a table.
+        route::TABLE.when(|r| r.table.as_ref().is_some_and(|table| table_number(table).is_none())),
+    ],
     has_setting: |setting, value| ifcfg::has_setting(IfcfgDialect::RedHat, setting, value),
     has_override: |known, value, inet6| ifcfg::has_override(IfcfgDialect::RedHat, known, value, inet6),
     has_bond_option: ifcfg::has_bond_option,
@@ -60,6 +64,7 @@ const UNSUPPORTED_SUSE: Unsupported = Unsupported {
         link::KEEP_CONFIGURATION,
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
     ],
+    route: &[route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r))],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::MTU.when(|s| s.is_ipv6()),
