@@ -174,6 +174,28 @@ impl Link {
         self.kind == LinkKind::Bond && self.bond.is_none()
     }
 
+    /// Returns the link with one gateway for each family, for formats with one place for it: other gateways become routes.
+    pub fn with_single_gateways(&self) -> Cow<'_, Link> {
+        let mut link = Cow::Borrowed(self);
+        for inet6 in [false, true] {
+            let of_family =
+                |s: &Subnet| s.gateway.clone().filter(|gateway| address::is_ipv6(gateway) == inet6);
+            let mut gateways = self.subnets.iter().enumerate().filter_map(|(i, s)| Some((i, of_family(s)?)));
+            let first = gateways.next();
+            for (i, gateway) in gateways {
+                let subnet = &mut link.to_mut().subnets[i];
+                let metric = subnet.metric.take().as_ref().and_then(address::parse_number).map(Into::into);
+                subnet.gateway = None;
+                if first.as_ref().is_some_and(|(_, first)| *first != gateway) {
+                    let network = if inet6 { "::" } else { "0.0.0.0" }.into();
+                    let gateway = Some(gateway);
+                    subnet.routes.insert(0, Route { network, gateway, metric, ..Route::default() });
+                }
+            }
+        }
+        link
+    }
+
     /// Returns the name servers and search domains of the subnets, the link's own, and then the global ones, each once.
     pub fn all_dns(&self, global: &Dns) -> Dns {
         Dns::merged(self.subnets.iter().map(|s| &s.dns).chain(&self.dns).chain([global]))

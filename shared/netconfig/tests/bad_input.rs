@@ -125,7 +125,6 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             "bridges:\n  br0: {interfaces: [good, br1], parameters: {sp: 1}}\n  br1: {interfaces: [br0, good]}\n  br2: {}\nvlans:\n  v: {id: 3}\n",
             &[
                 "net:5:47: network.bridges.br0.parameters.sp: unknown key; did you mean 'stp'?",
-                "net:7:8: network.bridges.br2.interfaces: required, but missing",
                 "net:9:6: network.vlans.v.link: required, but missing; ignored",
                 "net:6:3: network.bridges.br1: port good is already a port of br0",
                 "net:6:3: network.bridges.br1: dependency cycle through br0; ignoring that dependency",
@@ -138,6 +137,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             &[
                 "net:8:22: network.ethernets.e.routing-policy[0]: expected a map, found an integer; ignored",
                 "net:7:17: network.ethernets.e.addresses[0]: expected an IP address with an optional /prefix; ignored",
+                "net:7:34: network.ethernets.e.addresses[1].label: supported by netplan only; ignored",
                 "net:7:46: network.ethernets.e.addresses[2]: expected an IP address with an optional /prefix; ignored",
                 "net:9:14: network.ethernets.e.routes[0].via: expected a gateway, required with 'to: default'; ignored",
                 "net:9:34: network.ethernets.e.routes[1].to: expected a prefix length within the address's width; ignored",

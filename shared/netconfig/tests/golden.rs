@@ -205,6 +205,13 @@ config:
 - {type: route, destination: 10.0.0.0/8, gateway: 10.0.0.1}
 - {type: nameserver, address: '::1'}
 ";
+    const LOOPBACK_V1: &str = "\
+version: 1
+config:
+- {type: loopback, name: lo, subnets: [{type: static, address: 192.0.2.1/32}]}
+- {type: physical, name: eth0, subnets: [{type: dhcp4}]}
+";
+    const LOOPBACK_V2: &str = "{version: 2, ethernets: {lo: {addresses: [192.0.2.1/32]}, eth0: {dhcp4: on}}}";
     // Those with `!` are warnings at boot.
     const OF_BOTH: &str = "7:15 eth0.optional|14:138 b.parameters.learn-packet-interval";
     const KEEP: &str = "3:52 eth0.keep_configuration";
@@ -227,6 +234,14 @@ config:
         (V1, "sysconfig", "rhel", &[KEEP, MTU, CONTROL, SCOPE, FD, OTHERS]),
         (V1, "sysconfig", "sles", &[KEEP, MTU, CONTROL, OTHERS]),
         (V1, "eni", "debian", &[MTU]),
+        (LOOPBACK_V1, "netplan", "debian", &["!3:64 lo.subnets.address"]),
+        (LOOPBACK_V1, "network-manager", "debian", &["!3:64 lo.subnets.address"]),
+        (LOOPBACK_V1, "sysconfig", "sles", &["!3:64 lo.subnets.address"]),
+        (LOOPBACK_V1, "eni", "debian", &[]),
+        (LOOPBACK_V2, "network-manager", "debian", &["!1:42 lo.addresses"]),
+        (LOOPBACK_V2, "sysconfig", "rhel", &["!1:42 lo.addresses"]),
+        (LOOPBACK_V2, "sysconfig", "sles", &[]),
+        (LOOPBACK_V2, "networkd", "debian", &[]),
     ] {
         let converted = convert("yaml", "x", input, (renderer, distro), &Facts::default()).unwrap();
         let shown = |mark, f: &config::Finding| format!("{mark}{}:{} {}", f.at.line, f.at.column, f.key);
@@ -482,7 +497,7 @@ fn eni_prefers_fixed_gateways_to_those_of_leases() {
 fn network_manager_writes_the_times_of_bridges() {
     let input = "version: 2\nbridges: {b: {dhcp4: true, interfaces: [], parameters: {forward-delay: 4, max-age: '20', hello-time: 90, ageing-time: 2s}}}\n";
     let (files, _) = rendered(input, "network-manager", "debian");
-    assert!(files.contains("[bridge]\nforward-delay=4\nmax-age=20\n\n"), "{files}");
+    assert!(files.contains("[bridge]\nageing-time=2\nforward-delay=4\nmax-age=20\n\n"), "{files}");
 }
 
 #[test]
@@ -562,12 +577,15 @@ fn routes_that_would_be_others_are_left_out() {
         ("eni", false, "on-link: true", false),
         ("eni", true, "table: uplink", true),
         ("eni", true, "on-link: true", true),
+        ("sysconfig", true, "table: uplink", false),
+        ("sysconfig", true, "table: 7", true),
     ] {
+        let distro = if renderer == "sysconfig" { "rhel" } else { "debian" };
         let input = format!(
             "version: 2\nethernets: {{e: {{dhcp4: true, routes: [{{to: 10.7.0.0/16, via: 10.0.0.1, {key}}}, \
              {{to: 10.8.0.0/16, via: 10.0.0.1}}]}}}}\n"
         );
-        let target = netconfig::Target { has_ip, ..netconfig::Target::for_distro("debian") };
+        let target = netconfig::Target { has_ip, ..netconfig::Target::for_distro(distro) };
         let converted = convert_for("yaml", "x", &input, (renderer, &target), &Facts::default()).unwrap();
         let text: String = converted.files.iter().map(|file| file.content.as_str()).collect();
         let (name, _) = key.split_once(':').unwrap();

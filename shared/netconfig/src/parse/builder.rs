@@ -116,11 +116,11 @@ impl Builder {
         self.index.get(id).map(|i| &mut self.parsed.model.links[*i])
     }
 
-    /// Removes a device, also from those that it is a member of.
-    pub fn remove(&mut self, id: &str) {
-        self.parsed.model.links.retain(|link| link.id != id);
+    /// Removes devices by their IDs, also from those that they are members of.
+    pub fn remove(&mut self, is_removed: &dyn Fn(&str) -> bool) {
+        self.parsed.model.links.retain(|link| !is_removed(&link.id));
         for link in &mut self.parsed.model.links {
-            link.ports.retain(|port| port != id);
+            link.ports.retain(|port| !is_removed(port));
         }
         self.index = self.parsed.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
     }

@@ -15,3 +15,8 @@ pub fn is_line_end(c: char) -> bool {
 pub fn is_shell_special(c: char) -> bool {
     "$`\"'\\;&|<>()".contains(c)
 }
+
+/// Returns the words of a text that stands for a list.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty())
+}

@@ -35,7 +35,7 @@ fn check_names(build: &mut Builder) {
         let problem = "invalid name (a slash, whitespace, a control character or a shell metacharacter)";
         build.discard_at(&at, &key, problem, "ignoring the device");
         build.lose();
-        build.remove(&id);
+        build.remove(&|other| other == id);
     }
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();

@@ -6,7 +6,7 @@ use crate::address;
 use crate::model::Dns;
 
 use super::builder::Builder;
-use super::characters::is_shell_special;
+use super::characters::{is_shell_special, words};
 use super::options::{OVERRIDES, SETTINGS};
 use super::scalar::{
     TextOf, described, is_mac, is_true, is_zero_mac, mac_from_sexagesimal, name_text, string_text,
@@ -108,7 +108,7 @@ impl Builder {
         patterns
     }
 
-    /// Returns a MAC in lower case. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
+    /// Returns a MAC in lower case with colons, because ip(8), udev and wicked know no hyphens. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
     /// is converted back.
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let node = map.get(key).filter(|n| !n.is_falsy())?;
@@ -119,7 +119,7 @@ impl Builder {
             Value::Str(text) if is_mac(text) && is_zero_mac(text) => {
                 self.ignore(node, &path, "the MAC address of no NIC");
             }
-            Value::Str(text) if is_mac(text) => return Some(text.to_ascii_lowercase()),
+            Value::Str(text) if is_mac(text) => return Some(text.to_ascii_lowercase().replace('-', ":")),
             Value::Str(_) => {
                 self.discard_value(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
             }
@@ -132,12 +132,12 @@ impl Builder {
         restored
     }
 
-    /// Returns a list of names; a single text is split at whitespace.
+    /// Returns a list of names; a single text is split at whitespace and commas.
     pub fn name_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
         self.checked_list(map, path, key, name_text)
     }
 
-    /// Returns a list of addresses; a single text is split at whitespace.
+    /// Returns a list of addresses; a single text is split at whitespace and commas.
     pub fn address_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
         let servers = self.checked_list(map, path, key, string_text);
         let Some(node) = map.get(key) else { return servers };
@@ -160,7 +160,7 @@ impl Builder {
     fn checked_list(&mut self, map: &Node, path: &str, key: &str, text_of: TextOf) -> Vec<String> {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
         match &node.value {
-            Value::Str(text) => text.split_whitespace().map(Into::into).collect(),
+            Value::Str(text) => words(text).map(Into::into).collect(),
             Value::Seq(items) => {
                 let mut words = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {

@@ -196,8 +196,7 @@ pub fn parse_parts(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     check::check(&mut builder);
     let mut parsed = builder.parsed;
     for link in &mut parsed.model.links {
-        let mac = link.mac.as_ref().map(|mac| mac.replace('-', ":"));
-        let is_own = |nic: &NicFacts| nic.temporary_mac && mac.as_ref() == Some(&nic.mac);
+        let is_own = |nic: &NicFacts| nic.temporary_mac && link.mac.as_ref() == Some(&nic.mac);
         link.has_temporary_mac = facts.nics.iter().any(is_own);
     }
     let removed = sanitized.findings.iter().next().cloned();

@@ -135,9 +135,14 @@ fn parse_route<'n>(
     // As route(8) prints it: without a gateway, on the link.
     let on_link = via.is_some_and(is_unspecified).then(|| "link".to_string());
     let via = via.filter(|via| !is_unspecified(via));
+    // The kernel rejects a destination with other bits, and networkd and NetworkManager clear them.
+    let address = match network.address.parse().map(|address: IpAddr| Prefix::new(address, network.prefix)) {
+        Ok(prefix) if prefix.network() != prefix => prefix.network().address.to_string(),
+        _ => network.address,
+    };
     let metric = value("metric").map(|node| parse_number(node).ok_or(("metric", NUMBER))).transpose()?;
     Ok(Route {
-        network: network.address,
+        network: address,
         prefix: network.prefix,
         gateway: via.map(str::to_string),
         metric: metric.map(Into::into),

@@ -71,6 +71,16 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
             }
         }
     }
+    // `eth0:1` is an alias: an additional address of eth0.
+    let nic_of = |id: &str| Some(id.split_once(':')?.0.to_string()).filter(|nic| !nic.is_empty());
+    let mut aliases = Vec::new();
+    for link in &mut build.parsed.model.links {
+        aliases.extend(nic_of(&link.id).map(|nic| (nic, std::mem::take(&mut link.subnets))));
+    }
+    for (nic, subnets) in aliases {
+        build.placeholder(&nic, LinkKind::Physical).subnets.extend(subnets);
+    }
+    build.remove(&|id| nic_of(id).is_some());
     let model = &mut build.parsed.model;
     // Proxmox writes the name servers of the machine at the loopback interface, where no network service uses them.
     for link in model.links.iter_mut().filter(|link| link.kind == LinkKind::Loopback) {

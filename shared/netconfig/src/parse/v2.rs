@@ -9,6 +9,7 @@ use crate::glob::glob_match;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::{Builder, Place};
+use super::characters::words;
 use super::facts::{Facts, NicFacts};
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
@@ -241,14 +242,6 @@ fn share_matched_nics(build: &mut Builder) {
     }
 }
 
-/// Returns the ids of a bond's members or a bridge's ports.
-fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
-    if device.get("interfaces").is_none() {
-        build.report(device, &join_key(path, "interfaces"), "required, but missing");
-    }
-    build.name_list(device, path, "interfaces")
-}
-
 fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bond);
     link.mac = build.mac(device, path, "macaddress");
@@ -257,7 +250,7 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
         let option = BOND_OPTIONS.iter().find(is_same)?;
         Some((format!("bond-{}", option.ifupdown), option.value_type))
     });
-    let members = members(build, device, path);
+    let members = build.name_list(device, path, "interfaces");
     build.insert(link.clone());
     build.join_bond(&link, &members);
 }
@@ -300,7 +293,7 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     if let Some(stp) = link.params.get_mut("bridge_stp").filter(|stp| stp.as_str() != Some("")) {
         stp.value = Value::Bool(is_on(stp));
     }
-    link.ports = members(build, device, path);
+    link.ports = build.name_list(device, path, "interfaces");
     let ports = link.ports.clone();
     build.insert(link);
     build.join_bridge(&ports);
@@ -355,18 +348,23 @@ fn subnets(
             "expected a list, found a string; using its words as items",
         );
     }
-    let words = |node: &Node| -> Vec<Node> {
+    let items = |node: &Node| -> Vec<Node> {
         let text = node.as_str().unwrap_or_default();
-        text.split_whitespace().map(|word| Node { at: node.at.clone(), ..word.into() }).collect()
+        words(text).map(|word| Node { at: node.at.clone(), ..word.into() }).collect()
     };
-    let addresses = one.map_or_else(|| build.list(device, path, "addresses").to_vec(), words);
+    let addresses = one.map_or_else(|| build.list(device, path, "addresses").to_vec(), items);
     for (i, item) in addresses.iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
         // netplan also accepts `address: {lifetime: …, label: …}`.
-        let written = match &item.value {
-            Value::Map(map) => map.iter().next().and_then(|(key, _)| key.scalar_text()),
-            _ => item.scalar_text(),
+        let (written, options) = match item.entries().next() {
+            Some((address, options)) => (address, options),
+            None => (item, item),
         };
+        let written = written.scalar_text();
+        for (name, _) in options.entries() {
+            let name_key = join_key(&key, &name.scalar_text().unwrap_or_default());
+            build.parsed.findings.unknown(&name.at, name_key, NETPLAN_ONLY);
+        }
         let written = written.unwrap_or_default();
         let network = match address::parse_network(&written, None, None) {
             Ok(network) => network,

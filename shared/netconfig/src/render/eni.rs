@@ -17,7 +17,7 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
 use super::unsupported::{Unsupported, has_other_mtu, link, route};
-use super::values::{policy_rule, python_str};
+use super::values::{bond_value, policy_rule, python_str, time};
 use super::{has_program, udev};
 
 /// The row of [`super::RENDERERS`].
@@ -94,15 +94,15 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         subnets: vec![Subnet { method: Method::Loopback, ..Subnet::default() }],
         ..Link::default()
     };
-    let described = with_gateway_metrics(&model.links, &mut rendered);
+    let ports: HashSet<&String> = model.links.iter().flat_map(|link| &link.ports).collect();
+    let described = with_gateway_metrics(&model.links, &ports, &mut rendered);
     let mut links: Vec<&Link> = described.iter().collect();
     if !links.iter().any(|l| l.kind == LinkKind::Loopback) {
         links.push(&loopback);
     }
-    sort::sort_by_key(&mut links, |l| (rank(l), &l.name));
+    sort::sort_by_key(&mut links, |l| (rank(l, &ports), &l.name));
     let names = links.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
     let mut blocks = Vec::new();
-    let ports: HashSet<&String> = model.links.iter().flat_map(|link| &link.ports).collect();
     for link in links {
         let is_port = link.bond.is_some() || ports.contains(&link.id) || ports.contains(&link.name);
         let writer = Writer { link, is_port, names: &names, global: &model.dns, has_ip: target.has_ip };
@@ -116,7 +116,11 @@ fn render(model: &Model, target: &Target) -> RenderResult {
 /// Returns the links with a metric for each default gateway after the first one of its family, and without those that the
 /// link has already: ifup would fail for that interface, because such a route exists. As with other services, a fixed
 /// gateway is preferred to those of leases.
-fn with_gateway_metrics<'a>(described: &'a [Link], rendered: &mut Rendered) -> Cow<'a, [Link]> {
+fn with_gateway_metrics<'a>(
+    described: &'a [Link],
+    ports: &HashSet<&String>,
+    rendered: &mut Rendered,
+) -> Cow<'a, [Link]> {
     const METRIC: i64 = 100;
     // Above those that dhcpcd chooses: 1000 and the number of the interface.
     const LEASE_METRIC: i64 = 2000;
@@ -145,7 +149,7 @@ fn with_gateway_metrics<'a>(described: &'a [Link], rendered: &mut Rendered) -> C
         }
         *count += 1;
     }
-    let place = |link: &Link, j: usize| (rank(link), link.name.clone(), j);
+    let place = |link: &Link, j: usize| (rank(link, ports), link.name.clone(), j);
     let has_default = |subnet: &Subnet| {
         let is_default =
             |r: &Route| r.network == "0.0.0.0" && r.is_default() && r.metric.is_none() && r.table.is_none();
@@ -170,15 +174,17 @@ fn with_gateway_metrics<'a>(described: &'a [Link], rendered: &mut Rendered) -> C
     links
 }
 
-/// A link that is not described is treated as a NIC.
-fn rank(link: &Link) -> u8 {
+/// Returns the place of a link, which follows those of the links below it. One that is not described is treated as a NIC.
+fn rank(link: &Link, ports: &HashSet<&String>) -> u8 {
     match link.kind {
         LinkKind::Loopback => 0,
         LinkKind::Physical | LinkKind::Unknown => 1,
+        LinkKind::Bond if link.bond.is_some() => 1,
         LinkKind::Infiniband => 2,
         LinkKind::Bond => 3,
-        LinkKind::Bridge => 4,
-        LinkKind::Vlan => 5,
+        LinkKind::Vlan if ports.contains(&link.id) => 4,
+        LinkKind::Bridge => 5,
+        LinkKind::Vlan => 6,
     }
 }
 
@@ -213,7 +219,8 @@ impl Writer<'_> {
         if link.subnets.is_empty() {
             // The addresses are advertised.
             let is_slaac = link.accept_ra == Some(true) && !self.is_port;
-            let is_part = link.is_bond() || link.bond.is_some() || is_slaac;
+            let is_made = matches!(link.kind, LinkKind::Bond | LinkKind::Bridge | LinkKind::Vlan);
+            let is_part = is_made || link.bond.is_some() || is_slaac;
             let auto = if is_part && !is_manual { format!("{auto}\n") } else { String::new() };
             let method = if is_slaac { "inet6 auto" } else { "inet manual" };
             let mut lines = vec![format!("{auto}iface {name} {method}")];
@@ -563,7 +570,8 @@ fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
     let per_port = matches!(key, "bridge-pathcost" | "bridge-portprio" | "bridge-waitport");
     match &value.value {
         Value::Bool(on) => lines.push(format!("{key} {}", if *on { "on" } else { "off" })),
-        _ if value.is_falsy() => {}
+        // Otherwise a bridge forwards nothing for 15 s.
+        _ if value.is_falsy() && !(key == "bridge-fd" && value.as_int() == Some(0)) => {}
         Value::Seq(items) if per_port => {
             lines.extend(items.iter().map(|i| format!("{key} {}", python_str(i))))
         }
@@ -573,7 +581,16 @@ fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
         Value::Seq(items) => {
             lines.push(format!("{key} {}", items.iter().map(python_str).collect::<Vec<_>>().join(" ")));
         }
-        _ => lines.push(format!("{key} {}", python_str(value))),
+        _ => {
+            let text = match key.strip_prefix("bond-") {
+                Some(option) => bond_value(&option.replace('-', "_"), value),
+                None if ["bridge-ageing", "bridge-fd", "bridge-hello", "bridge-maxage"].contains(&key) => {
+                    time(value, 1000.0)
+                }
+                None => python_str(value),
+            };
+            lines.push(format!("{key} {text}"));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use config::{Node, Value};
+use config::Node;
 use distro::IfcfgDialect;
 use system::Prefix;
 
@@ -12,50 +12,40 @@ use crate::parse::{OPTION, Override, Place, ROUTE_ATTRIBUTES, SETTINGS, Setting,
 
 use super::ifcfg_file::{HEADER, Ifcfg, shell_quoted};
 use super::output::Rendered;
-use super::values::{policy_rule, python_str, table_number, yes_no};
+use super::values::{CONFLICTS, bond_value, has_effect, policy_rule, python_str, table_number, yes_no};
 
 /// The options of a bond, in the order in which they are written.
-const BOND_OPTIONS: [&str; 15] = [
-    "mode",
-    "xmit_hash_policy",
-    "miimon",
-    "min_links",
-    "arp_interval",
-    "arp_ip_target",
-    "arp_validate",
-    "ad_select",
-    "num_grat_arp",
-    "downdelay",
-    "updelay",
-    "lacp_rate",
-    "fail_over_mac",
-    "primary",
-    "primary_reselect",
-];
+const BOND_OPTIONS: &str = "mode xmit_hash_policy miimon min_links arp_interval arp_ip_target arp_validate ad_select \
+    num_grat_arp downdelay updelay lacp_rate fail_over_mac primary primary_reselect";
 
 /// Returns whether ifcfg files have this option of a bond: `bond-` with hyphens or `bond_` with underscores.
 pub fn has_bond_option(name: &str) -> bool {
+    let has = |bare: &str| BOND_OPTIONS.split(' ').any(|known| known == bare);
     match name.strip_prefix("bond-") {
-        Some(hyphens) => !hyphens.contains('_') && BOND_OPTIONS.contains(&hyphens.replace('-', "_").as_str()),
-        None => name.strip_prefix("bond_").is_some_and(|bare| BOND_OPTIONS.contains(&bare)),
+        Some(hyphens) => !hyphens.contains('_') && has(&hyphens.replace('-', "_")),
+        None => name.strip_prefix("bond_").is_some_and(has),
     }
 }
 
 /// Returns `mode=802.3ad miimon=100`. An option has the prefix `bond-` with hyphens or `bond_` with underscores. wicked rejects a
 /// bond that monitors its members in no way.
-pub fn bonding_options(link: &Link, dialect: IfcfgDialect) -> String {
+pub fn bonding_options(link: &Link, dialect: IfcfgDialect, rendered: &mut Rendered) -> String {
+    let is_suse = dialect == IfcfgDialect::Suse;
+    let option = |name| {
+        let hyphens = link.params.get(&format!("bond-{}", str::replace(name, "_", "-")));
+        Some((name, bond_value(name, hyphens.or_else(|| link.params.get(&format!("bond_{name}")))?)))
+    };
+    let options: Vec<(&str, String)> = BOND_OPTIONS.split(' ').filter_map(option).collect();
     let mut words = Vec::new();
-    for name in BOND_OPTIONS {
-        let hyphens = link.params.get(&format!("bond-{}", name.replace('_', "-")));
-        let Some(value) = hyphens.or_else(|| link.params.get(&format!("bond_{name}"))) else { continue };
-        let text = match &value.value {
-            Value::Seq(items) => items.iter().map(python_str).collect::<Vec<_>>().join(","),
-            _ => python_str(value),
-        };
-        words.push(format!("{name}={text}"));
+    for (name, value) in &options {
+        if has_effect(name, &options, is_suse) {
+            words.push(format!("{name}={value}"));
+        } else {
+            rendered.warn(format!("{}: {name} {CONFLICTS}", link.name));
+        }
     }
     let monitors = |word: &String| word.starts_with("miimon=") || word.starts_with("arp_interval=");
-    if dialect == IfcfgDialect::Suse && !words.iter().any(monitors) {
+    if is_suse && !words.iter().any(monitors) {
         words.push("miimon=100".into());
     }
     words.join(" ")
@@ -69,7 +59,7 @@ fn is_ipv6_autoconf(method: Method) -> bool {
     matches!(method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful)
 }
 
-pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
+pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool, is_member: bool) {
     for subnet in &link.subnets {
         let lines: &[(&str, &str)] = match subnet.method {
             Method::Dhcp | Method::Dhcp4 => &[("BOOTPROTO", "dhcp")],
@@ -90,14 +80,15 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
             Method::Static | Method::Static6 if subnet.is_ipv6() => {
                 &[("IPV6INIT", "yes"), ("IPV6_AUTOCONF", "no"), ("IPV6_FORCE_ACCEPT_RA", "no")]
             }
-            Method::Manual if file.get("MTU").is_some() => &[("ONBOOT", "yes")],
+            // A bond or bridge has only those members that are brought up.
+            Method::Manual if is_member || file.get("MTU").is_some() => &[("ONBOOT", "yes")],
             Method::Manual => &[("ONBOOT", "no")],
             Method::Static | Method::Static6 | Method::Loopback | Method::Auto => &[],
         };
         for (key, value) in lines {
             file.set(*key, *value);
         }
-        if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static()) {
+        if let Some(mtu) = &subnet.mtu {
             file.set(if subnet.is_ipv6() { "IPV6_MTU" } else { "MTU" }, python_str(mtu));
         }
         if subnet.control.as_deref() == Some("manual") {
@@ -208,6 +199,10 @@ pub fn settings(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
                 ("send-hostname", true, false) => String::new(),
                 (_, _, on) => yes_no(on).into(),
             };
+            // Otherwise the gateway of the lease would remain.
+            if *name == "use-routes" && !is_suse && !is_on(value) && file.get(gateway_key(inet6)).is_none() {
+                file.set(if inet6 { "IPV6_DEFROUTE" } else { "DEFROUTE" }, "no");
+            }
             file.set(key, text);
         }
     }
@@ -288,7 +283,7 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
             }
             _ => {}
         }
-        if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static() && !subnet.is_ipv6()) {
+        if let Some(mtu) = subnet.mtu.as_ref().filter(|_| !subnet.is_ipv6()) {
             file.set("MTU", python_str(mtu));
         }
         if subnet.control.as_deref() == Some("manual") {
@@ -343,9 +338,7 @@ pub fn routes(file: &mut Ifcfg, link: &Link) -> Result<Option<[String; 2]>, Stri
         let is_openstack = subnet.is_openstack_ipv4 || subnet.is_openstack_ipv6;
         for route in &subnet.routes {
             let is_first = |gateway: &str| {
-                route.metric.is_none()
-                    || is_openstack
-                    || file.get(gateway_key(is_ipv6(gateway))).is_none_or(|known| known == gateway)
+                is_openstack || file.get(gateway_key(is_ipv6(gateway))).is_none_or(|known| known == gateway)
             };
             let gateway = route.gateway.as_deref().filter(|_| route.is_default() && is_plain(route));
             match gateway.filter(|gateway| is_first(gateway)) {

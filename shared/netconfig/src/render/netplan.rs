@@ -20,7 +20,7 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
 use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, subnet};
-use super::values::bond_mode;
+use super::values::with_bond_name;
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -39,6 +39,7 @@ pub const RENDERER: Renderer = Renderer {
 /// Converts version 1; version 2 is passed through.
 const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
+        link::LOOPBACK,
         link::DRIVER,
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
         link::NAMESERVERS.when(|l| l.subnets.is_empty()),
@@ -93,10 +94,10 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let section = match link.kind {
             LinkKind::Physical => {
                 if let Some(mac) = link.mac.as_ref().filter(|_| !link.has_temporary_mac) {
-                    device.insert("match", Node::from([("macaddress", mac_with_colons(mac))]));
+                    device.insert("match", Node::from([("macaddress", Node::from(mac.as_str()))]));
                     device.insert("set-name", link.name.as_str());
                 }
-                device.insert_some("macaddress", link.set_mac.as_deref().map(mac_with_colons));
+                device.insert_some("macaddress", link.set_mac.as_deref());
                 device.insert_some("optional", link.optional.filter(|on| *on));
                 device.insert_some("wakeonlan", link.wakeonlan.filter(|on| *on));
                 device.insert_some("critical", link.keep_configuration.as_ref().map(boolean));
@@ -104,7 +105,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             }
             // A member or port that is not described is treated as a NIC, because netplan rejects unknown names.
             LinkKind::Bond if link.bond.is_some() => &mut ethernets,
-            LinkKind::Unknown => &mut ethernets,
+            LinkKind::Unknown | LinkKind::Infiniband => &mut ethernets,
             LinkKind::Bond => {
                 bond(&mut device, link, &members);
                 &mut bonds
@@ -116,10 +117,10 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             LinkKind::Vlan => {
                 device.insert("id", link.vlan_id.clone().unwrap_or_default());
                 device.insert("link", link.vlan_link.clone().unwrap_or_default());
-                device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
+                device.insert_some("macaddress", link.mac.as_deref());
                 &mut vlans
             }
-            LinkKind::Loopback | LinkKind::Infiniband => continue,
+            LinkKind::Loopback => continue,
         };
         addresses(&mut device, link, &model.dns);
         if unify_overrides(&mut device) {
@@ -147,11 +148,6 @@ fn text_list(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
 }
 
-/// Returns a MAC address with colons, because netplan rejects hyphens.
-fn mac_with_colons(mac: &str) -> Node {
-    Node::from(mac.replace('-', ":"))
-}
-
 fn push(device: &mut Map, key: &str, item: Node) {
     if let Some(Value::Seq(items)) = device.get_mut(key).map(|n| &mut n.value) {
         items.push(item);
@@ -172,19 +168,18 @@ fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
         let name = key.as_str().and_then(bond_option_name);
         if let Some(known) = BOND_OPTIONS.iter().find(|k| Some(k.ifupdown) == name.as_deref()) {
             let value = match (known.ifupdown, &value.value) {
-                ("mode", Value::Int(_) | Value::Str(_)) => Node::from(bond_mode(value)),
                 // netplan requires a list.
                 ("arp-ip-target", Value::Str(text)) => {
                     let targets = text.split([',', ' ']).filter(|t| !t.is_empty());
                     Node::from(targets.map(Node::from).collect::<Vec<Node>>())
                 }
-                _ => value.clone(),
+                _ => with_bond_name(known.ifupdown, value),
             };
             parameters.insert(known.netplan_name(), value);
         }
     }
     device.insert_unless_empty("parameters", parameters);
-    device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
+    device.insert_some("macaddress", link.mac.as_deref());
     if let Some(members) = members.get(link.id.as_str()) {
         let mut members = members.clone();
         sort::sort(&mut members);
@@ -202,7 +197,7 @@ fn bridge(device: &mut Map, link: &Link) {
         parameters.insert(key.netplan, if key.per_port { port_values(value) } else { value.clone() });
     }
     device.insert_unless_empty("parameters", parameters);
-    device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
+    device.insert_some("macaddress", link.mac.as_deref());
 }
 
 fn addresses(device: &mut Map, link: &Link, global: &Dns) {

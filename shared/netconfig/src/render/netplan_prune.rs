@@ -7,10 +7,11 @@ use config::{Findings, Map, Node, Value, join_key};
 
 use crate::address::{is_ipv6, is_link_local, is_name_server, is_unspecified, parse_network};
 use crate::model::{Link, Networks};
+use crate::parse::characters::words;
 use crate::parse::sanitize::Level;
-use crate::parse::{OVERRIDES, Parsed, SETTINGS, ValueType, is_on};
+use crate::parse::{BOND_OPTIONS, OVERRIDES, Parsed, SETTINGS, ValueType, is_on};
 
-use super::values::{bond_mode, table_number};
+use super::values::{table_number, with_bond_name};
 
 /// What becomes of different settings.
 pub const ONE_DHCP: &str =
@@ -128,9 +129,7 @@ fn in_type(name: &str, path: &str, value: &Node) -> Option<Node> {
     let is_flag = FLAGS.contains(&name) || known.any(|known| known == (name, ValueType::Flag));
     let is_list = LIST_KEYS.contains(&name) || ["routes", "routing-policy", "link-local"].contains(&name);
     let list = |text: &str, is_kept: &dyn Fn(&str) -> bool| {
-        // ifenslave's list may have commas.
-        let separates = |c: char| c.is_whitespace() || c == ',' && name == "arp-ip-targets";
-        let words = text.split(separates).filter(|word| !word.is_empty() && is_kept(word));
+        let words = words(text).filter(|word| is_kept(word));
         Value::Seq(words.map(Node::from).collect())
     };
     let is_ports = ["path-cost", "port-priority"].contains(&name);
@@ -154,7 +153,10 @@ fn in_type(name: &str, path: &str, value: &Node) -> Option<Node> {
             let number = text.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
             number.map_or_else(|| value.value.clone(), |number| Value::Int(number.into()))
         }
-        _ if path.ends_with(".parameters.mode") => Value::Str(bond_mode(value)),
+        _ if path.starts_with("network.bonds.") && path.contains(".parameters.") => {
+            let option = BOND_OPTIONS.iter().find(|option| option.netplan == name);
+            with_bond_name(option.map_or(name, |option| option.ifupdown), value).value
+        }
         _ if path == "network.version" && value.scalar_text().as_deref() != Some("2") => Value::Int(2),
         _ => value.value.clone(),
     };

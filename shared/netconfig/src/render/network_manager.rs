@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use config::{Node, Value};
+use config::Node;
 use encoding::sha::sha1;
 use system::{Command, System, debug};
 
-use crate::address::parse_number;
 use crate::model::{Link, LinkKind, Model};
 use crate::parse::{SETTINGS, is_on};
 
@@ -18,7 +17,7 @@ use super::renderer::Renderer;
 use super::sections::Sections;
 use super::target::Target;
 use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
-use super::values::{python_str, table_number};
+use super::values::{CONFLICTS, bond_value, has_effect, python_str, table_number, time};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -36,6 +35,7 @@ pub const RENDERER: Renderer = Renderer {
 
 const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
+        link::LOOPBACK,
         link::OPTIONAL,
         link::KEEP_CONFIGURATION,
         link::DRIVER.when(|l| l.mac.is_some() || l.match_names.is_empty()),
@@ -59,7 +59,8 @@ const UNSUPPORTED: Unsupported = Unsupported {
         known => known != "use-ntp",
     },
     has_bond_option: |name| {
-        name.strip_prefix("bond-").is_some_and(|bare| BOND_OPTIONS.contains(&bare.replace('-', "_").as_str()))
+        let bare = name.strip_prefix("bond-").map(|bare| bare.replace('-', "_"));
+        bare.is_some_and(|bare| BOND_OPTIONS.split(' ').any(|known| known == bare))
     },
     has_bridge_option: |name| {
         ["bridge_stp", "bridge_bridgeprio"].contains(&name)
@@ -95,36 +96,11 @@ const UUID_NAMESPACE: [u8; 16] =
     [0xa3, 0x92, 0x4c, 0xb8, 0x09, 0xe0, 0x43, 0xe9, 0x89, 0x0b, 0x77, 0x97, 0x2a, 0x80, 0x01, 0x08];
 
 /// The kernel's names of a bond's options, in the order in which they are written.
-const BOND_OPTIONS: [&str; 28] = [
-    "mode",
-    "miimon",
-    "xmit_hash_policy",
-    "num_grat_arp",
-    "downdelay",
-    "updelay",
-    "fail_over_mac",
-    "primary_reselect",
-    "primary",
-    "active_slave",
-    "ad_actor_sys_prio",
-    "ad_actor_system",
-    "ad_select",
-    "ad_user_port_key",
-    "all_slaves_active",
-    "arp_all_targets",
-    "arp_interval",
-    "arp_ip_target",
-    "arp_validate",
-    "lacp_rate",
-    "lp_interval",
-    "min_links",
-    "num_unsol_na",
-    "packets_per_slave",
-    "peer_notif_delay",
-    "resend_igmp",
-    "tlb_dynamic_lb",
-    "use_carrier",
-];
+const BOND_OPTIONS: &str = "mode miimon xmit_hash_policy num_grat_arp downdelay updelay \
+    fail_over_mac primary_reselect primary active_slave ad_actor_sys_prio ad_actor_system \
+    ad_select ad_user_port_key all_slaves_active arp_all_targets arp_interval arp_ip_target \
+    arp_validate lacp_rate lp_interval min_links num_unsol_na packets_per_slave \
+    peer_notif_delay resend_igmp tlb_dynamic_lb use_carrier";
 
 fn render(model: &Model, _target: &Target) -> RenderResult {
     let by_id: HashMap<&str, &Link> = model.links.iter().map(|l| (l.id.as_str(), l)).collect();
@@ -139,6 +115,7 @@ fn render(model: &Model, _target: &Target) -> RenderResult {
         if link.kind == LinkKind::Loopback {
             continue;
         }
+        let link = &*link.with_single_gateways();
         let mut profile = Sections::default();
         connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied(), &mut rendered);
         keyfile_ip::addresses(&mut profile, link, &model.dns, &mut rendered);
@@ -179,11 +156,7 @@ fn ethernet(profile: &mut Sections, link: &Link) {
     profile.set_optional("ethernet", "mtu", mtu.map(python_str));
     let mac =
         link.set_mac.as_ref().or(link.mac.as_ref().filter(|_| is_virtual && link.kind != LinkKind::Bridge));
-    profile.set_optional("ethernet", "cloned-mac-address", mac.map(|mac| keyfile_mac(mac)));
-}
-
-fn keyfile_mac(mac: &str) -> String {
-    mac.to_ascii_uppercase().replace('-', ":")
+    profile.set_optional("ethernet", "cloned-mac-address", mac.map(|mac| mac.to_ascii_uppercase()));
 }
 
 fn connection(
@@ -211,7 +184,7 @@ fn connection(
     }
     profile.set("user", "org.freedesktop.NetworkManager.origin", "cloud-init");
     profile.section(kind);
-    let mac = link.mac.as_deref().map(keyfile_mac);
+    let mac = link.mac.as_deref().map(str::to_ascii_uppercase);
     let mtu = keyfile_ip::mtu(link).map(python_str);
     match kind {
         "ethernet" => {
@@ -238,7 +211,8 @@ fn connection(
             profile.set_optional(kind, "stp", stp);
             profile.set_optional(kind, "priority", link.params.get("bridge_bridgeprio").map(python_str));
             for (flat, key, range) in &BRIDGE_TIMES {
-                let seconds = link.params.get(flat).and_then(parse_number).filter(|n| range.contains(n));
+                let seconds = link.params.get(flat).and_then(|value| time(value, 1000.0).parse().ok());
+                let seconds = seconds.filter(|n| range.contains(n));
                 profile.set_optional(kind, key, seconds.map(|n| n.to_string()));
             }
             profile.set_optional(kind, "mac-address", mac);
@@ -268,49 +242,18 @@ fn connection(
 /// whole profile for one option that contradicts the others, so such an option is omitted.
 fn bond(profile: &mut Sections, link: &Link, rendered: &mut Rendered) {
     let mut options: Vec<(&str, String)> = Vec::new();
-    for name in BOND_OPTIONS {
+    for name in BOND_OPTIONS.split(' ') {
         let hyphens = link.params.get(&format!("bond-{}", name.replace('_', "-")));
         if let Some(value) = hyphens.or_else(|| link.params.get(&format!("bond-{name}"))) {
             options.push((name, bond_value(name, value)));
         }
     }
-    let value = |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, v)| v.as_str());
-    let mode = value("mode").unwrap_or("balance-rr");
-    let balances_load = ["802.3ad", "4", "balance-tlb", "5", "balance-alb", "6"].contains(&mode);
-    let watches_links = value("miimon").is_some_and(|v| v != "0");
-    let arp = value("arp_interval").is_some_and(|v| v != "0") && value("arp_ip_target").is_some();
-    let is_allowed = |name: &str| match name {
-        "primary" | "active_slave" => {
-            ["active-backup", "1", "balance-tlb", "5", "balance-alb", "6"].contains(&mode)
-        }
-        "lacp_rate" => ["802.3ad", "4"].contains(&mode),
-        "arp_interval" | "arp_ip_target" => arp && !balances_load && !watches_links,
-        _ => true,
-    };
     for (name, value) in &options {
-        if is_allowed(name) {
+        if has_effect(name, &options, false) {
             profile.set("bond", name, value);
         } else {
-            rendered.warn(format!("{}: {name} conflicts with other bond options; ignored", link.name));
+            rendered.warn(format!("{}: {name} {CONFLICTS}", link.name));
         }
-    }
-}
-
-/// Converts a value: lists with commas, switches as numbers, times in milliseconds.
-fn bond_value(name: &str, value: &Node) -> String {
-    let text = match &value.value {
-        Value::Seq(items) => items.iter().map(python_str).collect::<Vec<_>>().join(","),
-        Value::Bool(on) => u8::from(*on).to_string(),
-        _ => python_str(value),
-    };
-    if !["miimon", "updelay", "downdelay", "arp_interval"].contains(&name) {
-        return text;
-    }
-    let number = |unit: &str| text.strip_suffix(unit).and_then(|n| n.trim().parse::<u32>().ok());
-    match (number("ms"), number("s")) {
-        (Some(n), _) => n.to_string(),
-        (None, Some(n)) => (u64::from(n) * 1000).to_string(),
-        (None, None) => text,
     }
 }
 

@@ -18,7 +18,7 @@ use super::renderer::Renderer;
 use super::sections::Sections;
 use super::target::Target;
 use super::unsupported::{Unsupported, link, route, subnet};
-use super::values::{bond_mode, python_str, table_number, yes_no};
+use super::values::{bond_name, python_str, table_number, yes_no};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -367,7 +367,7 @@ fn bond(unit: &mut Sections, link: &Link) {
     for key in BOND_OPTIONS {
         let Some(name) = key.networkd else { continue };
         let Some(value) = link.params.get(&format!("bond-{}", key.ifupdown)) else { continue };
-        let text = if key.ifupdown == "mode" { bond_mode(value) } else { python_str(value) };
+        let text = bond_name(key.ifupdown, value);
         unit.add(
             "Bond",
             name,

@@ -12,7 +12,7 @@ use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::{NETWORK_FUNCTIONS, SYSCONFIG_NETWORK, Target};
 use super::unsupported::{Unsupported, has_other_mtu_in_ipv4_subnet, link, route, subnet};
-use super::values::{python_str, yes_no};
+use super::values::{python_str, table_number, time, yes_no};
 use super::{has_program, ifcfg, resolv_conf, udev, wicked};
 
 /// The row of [`super::RENDERERS`].
@@ -30,7 +30,12 @@ pub const RENDERER: Renderer = Renderer {
 };
 
 const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
-    link: &[link::OPTIONAL, link::KEEP_CONFIGURATION, link::MTU.when(has_other_mtu_in_ipv4_subnet)],
+    link: &[
+        link::LOOPBACK,
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+    ],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::BROADCAST,
@@ -38,7 +43,11 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
         subnet::SCOPE,
         subnet::ROUTE_MSS,
     ],
-    route: &[route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r))],
+    route: &[
+        route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r)),
+        // NetworkManager ignores a route with the name of a table.
+        route::TABLE.when(|r| r.table.as_ref().is_some_and(|table| table_number(table).is_none())),
+    ],
     has_setting: |setting, value| ifcfg::has_setting(IfcfgDialect::RedHat, setting, value),
     has_override: |known, value, inet6| ifcfg::has_override(IfcfgDialect::RedHat, known, value, inet6),
     has_bond_option: ifcfg::has_bond_option,
@@ -49,6 +58,13 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
 };
 
 const UNSUPPORTED_SUSE: Unsupported = Unsupported {
+    link: &[
+        link::LOOPBACK.when(|l| l.kind == LinkKind::Loopback),
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+    ],
+    route: &[route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r))],
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::MTU.when(|s| s.is_ipv6()),
@@ -116,7 +132,9 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let mut files = Vec::new();
         match dialect {
             IfcfgDialect::RedHat => {
-                ifcfg::red_hat(&mut file, link, has_default_route);
+                let link = &*link.with_single_gateways();
+                let is_member = link.bond.is_some() || topology.bridges.contains_key(&*link.id);
+                ifcfg::red_hat(&mut file, link, has_default_route, is_member);
                 if let Some([v4, v6]) = ifcfg::routes(&mut file, link)? {
                     files.extend([("route", v4), ("route6", v6)]);
                 }
@@ -132,7 +150,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
                 files = wicked::files(link, &mut rendered);
             }
         }
-        topology_keys(&mut file, link, &topology, dialect);
+        topology_keys(&mut file, link, &topology, dialect, &mut rendered);
         ifcfg::settings(&mut file, link, dialect);
         files.insert(0, ("ifcfg", file.text()));
         let path = |kind: &str| format!("{dir}/{kind}-{}", link.name);
@@ -222,8 +240,7 @@ fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
     };
     for (key, mac) in [(identity, &link.mac), (own, &link.set_mac)] {
         if let Some(mac) = mac {
-            // wicked knows colons only.
-            file.set(key, if red_hat { mac.clone() } else { mac.replace('-', ":") });
+            file.set(key, mac);
         }
     }
     if let Some(mtu) = &link.mtu {
@@ -235,12 +252,18 @@ fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
 }
 
 /// Writes bonds, bridges and vlans, and the membership in them.
-fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect: IfcfgDialect) {
+fn topology_keys(
+    file: &mut Ifcfg,
+    link: &Link,
+    topology: &Topology<'_>,
+    dialect: IfcfgDialect,
+    rendered: &mut Rendered,
+) {
     let red_hat = dialect == IfcfgDialect::RedHat;
     match link.kind {
         LinkKind::Bond if link.bond.is_none() => {
             file.set("BONDING_MASTER", "yes");
-            let options = ifcfg::bonding_options(link, dialect);
+            let options = ifcfg::bonding_options(link, dialect, rendered);
             if !options.is_empty() {
                 file.set(if red_hat { "BONDING_OPTS" } else { "BONDING_MODULE_OPTS" }, options);
             }
@@ -256,7 +279,7 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
                     ("", _) => {}
                     (key, "bridge_stp") if red_hat => file.set(key, yes_no(on)),
                     (key, "bridge_stp") => file.set(key, if on { "on" } else { "off" }),
-                    (key, _) => file.set(key, python_str(value)),
+                    (key, _) => file.set(key, time(value, 1000.0)),
                 }
             }
             if !red_hat {
@@ -273,12 +296,14 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect
         LinkKind::Vlan => {
             let below = link.vlan_link.as_deref().unwrap_or_default();
             let below = topology.by_id.get(below).map_or(below, |l| l.name.as_str());
+            let id = link.vlan_id.as_ref().map(python_str).unwrap_or_default();
             if red_hat {
                 file.set("VLAN", "yes");
-                file.set("PHYSDEV", below);
-            } else {
-                file.set("VLAN_ID", link.vlan_id.as_ref().map(python_str).unwrap_or_default());
-                file.set("ETHERDEVICE", below);
+            }
+            file.set(if red_hat { "PHYSDEV" } else { "ETHERDEVICE" }, below);
+            // The readers of the Red Hat family find the ID in these names.
+            if !red_hat || ![format!("{below}.{id}"), format!("vlan{id}")].contains(&link.name) {
+                file.set("VLAN_ID", id);
             }
         }
         _ => {}

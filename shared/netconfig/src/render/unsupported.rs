@@ -78,6 +78,9 @@ pub mod link {
     pub const DRIVER: Key<Link> = Key::new("params.driver", "match.driver", |l| !l.drivers.is_empty());
     pub const MAC: Key<Link> = Key::new("mac_address", "macaddress", |l| l.mac.is_some());
     pub const MTU: Key<Link> = Key::new("mtu", "mtu", |l| l.mtu.is_some());
+    pub const LOOPBACK: Key<Link> = Key::essential("subnets.address", "addresses", |l| {
+        l.name == "lo" && l.subnets.iter().any(|s| s.address.is_some())
+    });
     pub const ROUTING_POLICY: Key<Link> = Key::essential("", "routing-policy", |l| !l.rules.is_empty());
     pub const RULE_TABLE: Key<Link> = Key::essential("", "routing-policy.table", |l| {
         l.rules.iter().any(|rule| rule.get("table").is_some())
