@@ -28,7 +28,7 @@ const TOP: usize = 92;
 /// The start and the length of the time axis, in percent of the width. Durations are in a column at the right.
 const AXIS: (f64, f64) = (31.0, 59.0);
 /// The maximum number of characters of a label, and of a string under the pointer.
-const MAX_LABEL: usize = 52;
+const MAX_LABEL: usize = 40;
 const MAX_TITLE: usize = 400;
 /// The maximum number of ticks of the axis.
 const MAX_TICKS: i64 = 11;
