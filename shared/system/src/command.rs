@@ -149,8 +149,8 @@ impl Command {
         self
     }
 
-    /// Returns the command whose words a user wrote. A line that was written as a single word is no name of a program, and may
-    /// contain a secret; see [`Command::user_args`] for the others.
+    /// Returns the command whose words a user wrote. Only the program's name and the names of long options are shown; a
+    /// first word with a blank is a whole command line, and hidden.
     pub fn of_user<S: AsRef<str>>(words: &[S]) -> Command {
         let is_name = words.first().is_some_and(|word| !word.as_ref().contains(char::is_whitespace));
         let (program, args) = words.split_at(usize::from(is_name));
