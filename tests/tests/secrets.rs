@@ -46,6 +46,7 @@ wireguard: {interfaces: [{name: wg0, config_path: /srv/wg0.conf, content: S}]}
 lxd: {init: {trust_password: S}}
 apt:
   http_proxy: http://user:S@proxy.example
+  primary: [{arches: [default], uri: "http://user:S@127.0.0.1/debian"}]
   sources: {a: {source: "deb http://user:S@x.example/ a b", key: S}}
   debconf_selections: {a: "pkg pkg/password password S"}
 snap: {commands: [login S]}

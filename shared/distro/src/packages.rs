@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info};
+use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info, redacted_urls};
 
 use crate::{Distro, PackageManager};
 
@@ -241,7 +241,7 @@ impl Distro {
             let (available, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
             if !missing.is_empty() {
                 let names: Vec<_> = missing.iter().map(|p| &*p.name).collect();
-                debug!(sys, "apt has no package {}; skipping it", names.join(", "));
+                debug!(sys, "apt has no package {}; skipping it", redacted_urls(&names.join(", ")));
             }
             if !available.is_empty() {
                 self.run_manager(sys, Verb::Install, &available, apt)?;
@@ -260,7 +260,7 @@ impl Distro {
             let _activity = sys.begin_activity(describe(Verb::Install, std::slice::from_ref(package)));
             let argv = PackageManager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
             if let Err(e) = sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)) {
-                info!(sys, "snap {} was not installed: {e}", package.name);
+                info!(sys, "snap {} was not installed: {e}", redacted_urls(&package.name));
                 failed.push(package.name.clone());
             }
         }
@@ -275,7 +275,10 @@ impl Distro {
         }
         match reasons.is_empty() {
             true => Ok(()),
-            false => Err(Error::new(format!("failed to install: {}", reasons.join(", ")))),
+            false => {
+                let reasons = redacted_urls(&reasons.join(", "));
+                Err(Error::new(format!("failed to install: {reasons}")))
+            }
         }
     }
 
@@ -383,9 +386,10 @@ fn describe(verb: Verb, packages: &[Package]) -> String {
         Verb::Install => {}
     }
     let names: Vec<&str> = packages.iter().take(SHOWN).map(|package| package.name.as_str()).collect();
+    let names = redacted_urls(&names.join(", "));
     match packages.len().saturating_sub(SHOWN) {
-        0 => format!("installing {}", names.join(", ")),
-        more => format!("installing {} and {more} more", names.join(", ")),
+        0 => format!("installing {names}"),
+        more => format!("installing {names} and {more} more"),
     }
 }
 

@@ -243,14 +243,16 @@ mod tests {
     /// No program can be started.
     #[test]
     fn all_steps_run_and_the_last_failure_is_returned() {
-        let sandbox =
-            Sandbox::on("rocky", "{package_upgrade: true, packages: [a], package_reboot_if_required: true}");
+        let sandbox = Sandbox::on(
+            "rocky",
+            "{package_upgrade: true, packages: ['http://u:pw@h/a'], package_reboot_if_required: true}",
+        );
         sandbox.sys.write("/run/reboot-needed", "", WriteOptions::default()).unwrap();
         assert!(sandbox.run(&MODULE).is_err());
         let starts = [
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
-            "installing packages: failed to install: a",
+            "installing packages: failed to install: http://h/… (",
             "rebooting: /run/reboot-needed exists",
             "reboot failed: running /sbin/reboot: ",
         ];

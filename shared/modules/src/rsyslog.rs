@@ -174,7 +174,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 context.system_info.get("rsyslog_svcname").and_then(Node::as_str).unwrap_or("rsyslog");
             context.distro.manage_service(sys, ServiceAction::TryReload, service)
         }
-        ReloadCommand::Words(words) => sys.run(&Command::new(&words[..1]).user_args(&words[1..])).map(drop),
+        ReloadCommand::Words(words) => sys.run(&Command::of_user(words)).map(drop),
     };
     or_warn!(sys, reloaded, "Failed to reload syslog");
     Ok(())

@@ -91,14 +91,14 @@ fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
         };
     };
     if sys.which(program).is_none() {
-        let missing = format!("random_seed.command: {program} not found");
+        const MISSING: &str = "random_seed.command: the program is not installed";
         if keys.command_required {
-            return Err(Error::new(missing));
+            return Err(Error::new(MISSING));
         }
-        debug!(sys, "{missing}");
+        debug!(sys, "{MISSING}");
         return Ok(());
     }
-    let command = Command::new(&keys.command)
+    let command = Command::of_user(&keys.command)
         .env("RANDOM_SEED_FILE", &keys.file.0)
         .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
@@ -135,5 +135,17 @@ mod tests {
         sandbox.config = yaml(&config);
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file(&file).0, "ab\n");
+    }
+
+    #[test]
+    fn errors_of_the_command_show_no_arguments() {
+        for (command, message) in [
+            ("[sh, -c, 'exit 3 # pw']", "running sh REDACTED REDACTED: exit code 3"),
+            ("[sh -c pw]", "random_seed.command: the program is not installed"),
+        ] {
+            let config = format!("random_seed: {{command: {command}, command_required: true}}");
+            let e = Sandbox::live(&config).run(&MODULE).unwrap_err();
+            assert_eq!(e.to_string(), message);
+        }
     }
 }

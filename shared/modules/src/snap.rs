@@ -124,7 +124,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 }
                 Command::shell(text)
             }
-            Line::Words(words) => Command::new(&words[..1]).user_args(&words[1..]),
+            Line::Words(words) => Command::of_user(words),
         };
         let command = command.output(OutputMode::Inherit).timeout(context.script_timeout);
         if or_warn!(sys, sys.run(&command), "snap.commands: command {}", i + 1).is_none() {

@@ -12,7 +12,7 @@ const SECRET_SUFFIXES: &[&str] = &[
     "connectionstring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
 ];
 /// A name whose last word is one of these names a secret. Longer words end in them as well (`bypass`, `spin`).
-const SECRET_WORDS: &[&str] = &["pass", "pin"];
+const SECRET_WORDS: &[&str] = &["pass", "pin", "pw"];
 /// Words that make a following `key` or `keys` a secret.
 #[rustfmt::skip]
 const SECRET_KEY_KINDS: &[&str] = &[
@@ -88,23 +88,22 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns whether text contains a private key, a URL with a password, or the assignment of a secret (`password=x`).
+/// Returns whether text contains a private key, a URL with a password, or a secret with its name (`password=x`, `"pin": 1`).
 fn is_secret_text(text: &str) -> bool {
-    if text.contains("PRIVATE KEY-----") || has_secret_assignment(text) {
-        return true;
-    }
-    let Some((scheme, rest)) = text.trim().split_once("://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').map(|(user, _)| user);
-    scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-        && user.is_some_and(|u| u.contains(':'))
+    let has_password = |rest: &str| {
+        let authority = rest.split(|c: char| c.is_whitespace() || "/?#".contains(c)).next();
+        authority.and_then(|a| a.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+    };
+    text.contains("PRIVATE KEY-----")
+        || has_secret_assignment(text)
+        || text.split("://").skip(1).any(has_password)
 }
 
 fn has_secret_assignment(text: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let mut parts = text.split('=').peekable();
+    let mut parts = text.split(['=', ':']).peekable();
     while let (Some(before), Some(value)) = (parts.next(), parts.peek()) {
-        let before = before.trim_end();
+        let before = before.trim_end_matches(|c: char| c.is_whitespace() || "'\"\\".contains(c));
         let name = &before[before.trim_end_matches(is_name).len()..];
         // base64 ends in `=` as well.
         if name.len() <= MAX_NAME_LENGTH && !value.trim_start().is_empty() && has_secret_name(name) {
@@ -131,7 +130,7 @@ mod tests {
              shared_keys license_key token2 password1 pwd psk pin pin2 pass connection_string connectionStrings \
              bearer bearerToken authorization cert_key tlsKey kubeconfig kube_config kubeconfig_b64 dockercfg \
              .dockerconfigjson cookie cookies session session_id sessionId signature X-Amz-Signature otp totp \
-             seed random_seed"
+             seed random_seed root_pw"
             .split(' ')
         {
             assert!(is_secret(name, &json!("s")), "{name}");
@@ -145,6 +144,9 @@ mod tests {
             "Server=h;Password=x",
             "a b --admin-password = x",
             "http://h/x?X-Amz-Signature=x",
+            "KUBELET_CA: x\nKUBELET_TOKEN: x\n",
+            "{\"a\": 1, \"password\" : \"x\"}",
+            "proxies: http://a,https://user:word@proxy",
         ] {
             assert!(is_secret("x", &json!(text)), "{text}");
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use encoding::python::put_repr;
 use encoding::shell;
 
-use crate::http::redact_urls;
+use crate::http::redacted_urls;
 
 /// The default time limit. Users' scripts set a longer one.
 // Wait: everything | a program for which this page has no other limit | -
@@ -43,7 +43,7 @@ impl Argument {
     fn shown(&self) -> Cow<'_, str> {
         match &self.shown {
             Some(text) => Cow::Borrowed(text),
-            None => Cow::Owned(redact_urls(&self.value.to_string_lossy())),
+            None => Cow::Owned(redacted_urls(&self.value.to_string_lossy())),
         }
     }
 }
@@ -149,6 +149,14 @@ impl Command {
         self
     }
 
+    /// Returns the command whose words a user wrote. Only the program's name and the names of long options are shown; a
+    /// first word with a blank is a whole command line, and hidden.
+    pub fn of_user<S: AsRef<str>>(words: &[S]) -> Command {
+        let is_name = words.first().is_some_and(|word| !word.as_ref().contains(char::is_whitespace));
+        let (program, args) = words.split_at(usize::from(is_name));
+        Command::new(program.iter().map(AsRef::as_ref)).user_args(args)
+    }
+
     /// Appends arguments that a user wrote, of which any may be a secret: only the names of long options are shown.
     pub fn user_args<S: AsRef<str>>(self, words: impl IntoIterator<Item = S>) -> Command {
         words.into_iter().fold(self, |command, word| match word.as_ref().split_once('=') {
@@ -161,6 +169,11 @@ impl Command {
     /// Returns the arguments as the program gets them; the first one is its name.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &OsStr> {
         self.argv.iter().map(|argument| argument.value.as_os_str())
+    }
+
+    /// Returns the name of the program for messages.
+    pub(crate) fn shown_program(&self) -> Cow<'_, str> {
+        self.argv.first().map(Argument::shown).unwrap_or_default()
     }
 
     /// Returns whether the command has a secret, which the program may repeat.
@@ -325,7 +338,11 @@ mod tests {
                 "['a', 'deb https://h/… y', '--at=ftp://h', '-p=REDACTED'] with allowed return codes [0] (shell=False, capture=True)",
             ),
             (
-                Command::new(["a"]).user_args(["b", "--c", "--d=geheim", "-pgeheim"]),
+                Command::of_user(&["curl -u a:geheim", "-d", "geheim"]),
+                "['REDACTED', 'REDACTED', 'REDACTED'] with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::of_user(&["a", "b", "--c", "--d=geheim", "-pgeheim"]),
                 "['a', 'REDACTED', '--c', '--d=REDACTED', 'REDACTED'] with allowed return codes [0] (shell=False, capture=True)",
             ),
             (

@@ -124,7 +124,7 @@ pub use file::{Change, WriteOptions};
 pub use http::parsers;
 pub use http::{
     Exchange, KeptConnection, MAX_REDIRECTS, PendingLookup, Request, Response, check_url, local_path,
-    redacted_url,
+    redacted_url, redacted_urls,
 };
 pub use kernel::random_number;
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};

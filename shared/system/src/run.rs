@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use crate::communicate::{CapturedOutput, MAX_OUTPUT, communicate, kill_group};
-use crate::http::redact_urls;
+use crate::http::redacted_urls;
 use crate::{Command, Deadline, Effect, Error, Output, OutputMode, Result, System, debug, warning};
 
 /// The directories that are searched for programs besides those of PATH.
@@ -92,7 +92,7 @@ impl System {
         if !command.accepted.is_empty() && !command.accepted.contains(&output.code) {
             let mut message = format!("running {line}: exit code {}", output.code);
             if !command.has_secret() {
-                message.push_str(&redact_urls(&last_line(&output.stderr)));
+                message.push_str(&redacted_urls(&last_line(&output.stderr)));
             }
             return Err(Error::new(message));
         }
@@ -123,7 +123,7 @@ impl System {
                 return Ok(None);
             }
             let missing = std::io::Error::from(ErrorKind::NotFound);
-            return Err(Error::io(format_args!("running {line}: {name}"), &missing));
+            return Err(Error::io(format_args!("running {line}: {}", command.shown_program()), &missing));
         };
         if self.is_dry_run() && !command.read_only {
             return Ok(None);

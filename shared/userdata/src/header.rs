@@ -3,6 +3,10 @@
 
 use crate::transfer::{decode_charset, trim_line_end};
 
+/// The maximum number of headers of an entity, and of parameters of a header; others are ignored. In memory they are up to
+/// forty times as large as in the message.
+const MAX_COUNT: usize = 100;
+
 /// Header names and values in their original order, with folded lines joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
@@ -28,8 +32,10 @@ impl Headers {
                     value.push_str(&text());
                 }
             } else if let Some(colon) = name_end(line) {
-                let value = String::from_utf8_lossy(&line[colon + 1..]).trim().to_string();
-                headers.push((String::from_utf8_lossy(&line[..colon]).into_owned(), value));
+                if headers.len() < MAX_COUNT {
+                    let value = String::from_utf8_lossy(&line[colon + 1..]).trim().to_string();
+                    headers.push((String::from_utf8_lossy(&line[..colon]).into_owned(), value));
+                }
             } else if !(first && line.starts_with(b"From ")) {
                 // The first line may be an mbox separator; any other line begins the body.
                 break;
@@ -161,8 +167,10 @@ fn parameters(value: &str) -> Vec<(String, String)> {
     let mut pieces: Vec<String> = vec![String::new()];
     let (mut quoted, mut escaped) = (false, false);
     for c in value.chars() {
+        let is_full = pieces.len() > MAX_COUNT;
         let piece = match pieces.last_mut() {
             Some(piece) if c != ';' || quoted => piece,
+            _ if is_full => break,
             _ => {
                 pieces.push(String::new());
                 continue;
@@ -275,5 +283,13 @@ mod tests {
         let mut headers = Headers::default();
         headers.add("X-A", "1\r\nX-B: 2");
         assert_eq!(headers.iter().collect::<Vec<_>>(), [("X-A", "1  X-B: 2")]);
+    }
+
+    #[test]
+    fn the_number_of_headers_and_parameters_is_limited() {
+        let many = format!("A: b\nC: d{}\n{}\nbody", "; a=b".repeat(1000) + "; e=f", "X: y\n".repeat(1000));
+        let (headers, body) = Headers::parse(many.as_bytes());
+        assert_eq!((headers.0.len(), body), (MAX_COUNT, &b"body"[..]));
+        assert_eq!(parameters(headers.get("c").unwrap()).len(), MAX_COUNT);
     }
 }

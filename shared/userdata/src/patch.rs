@@ -7,6 +7,8 @@ const HEADER: &[u8] = b"#cloud-config-jsonp";
 /// The maximum number of values that `copy` operations may add.
 const MAX_COPIED_VALUES: usize = 500_000;
 const MAX_DEPTH: usize = 100;
+/// An operation on a list may move all of its items.
+const MAX_OPERATIONS: usize = 10_000;
 
 /// Applies a patch to a configuration and returns the result. Added values have their positions in `source`.
 ///
@@ -19,6 +21,9 @@ pub fn apply(source: &str, text: &str, config: &Node) -> Result<Node, String> {
     let operations = patch.as_seq().ok_or_else(|| format!("expected a list, found {}", patch.kind()))?;
     let mut patched = config.clone();
     let mut copied = 0;
+    if operations.len() > MAX_OPERATIONS {
+        return Err(format!("more than {MAX_OPERATIONS} operations"));
+    }
     for (number, operation) in operations.iter().enumerate() {
         apply_operation(operation, &mut patched, &mut copied)
             .map_err(|e| format!("operation {}: {e}", number + 1))?;
@@ -307,5 +312,8 @@ mod tests {
         let base = config::yaml::parse("test", "{a: [1, 2, 3, 4]}").unwrap().root;
         let message = apply("t", &format!("[{}]", double.trim_end_matches(',')), &base).unwrap_err();
         assert!(message.ends_with("copies exceed the limit"), "{message}");
+        let insert = r#"{"op": "add", "path": "/a/0", "value": 1},"#.repeat(MAX_OPERATIONS + 1);
+        let message = apply("t", &format!("[{}]", insert.trim_end_matches(',')), &base).unwrap_err();
+        assert_eq!(message, "more than 10000 operations");
     }
 }

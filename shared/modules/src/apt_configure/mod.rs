@@ -11,7 +11,7 @@ mod sources_list;
 
 use config::{Findings, FromNode, KeyStruct, Map, Node, Reader, join_key};
 use distro::{Distro, is_ubuntu_core};
-use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
+use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, redacted_urls, warning};
 
 use crate::hostname;
 use crate::packages::APT;
@@ -251,7 +251,8 @@ impl Archive {
                 of_image.unwrap_or_else(|| Mirrors::of_distro(distro, &arch))
             }
         };
-        debug!(sys, "mirrors: {} and {}", mirrors.primary, mirrors.security);
+        let shown = format!("{} and {}", mirrors.primary, mirrors.security);
+        debug!(sys, "mirrors: {}", redacted_urls(&shown));
         Ok(Archive { codename, arch, mirrors })
     }
 }

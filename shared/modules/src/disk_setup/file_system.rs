@@ -213,7 +213,7 @@ fn custom_command(command: &CustomCommand, wanted: &FileSystem, path: &str) -> R
         CustomCommand::Shell(line) => Command::shell(&fill(line)?),
         CustomCommand::Words(words) => {
             let words = words.iter().map(|w| fill(w)).collect::<Result<Vec<_>>>()?;
-            Command::new(words.first()).user_args(words.iter().skip(1))
+            Command::of_user(&words)
         }
     })
 }

@@ -58,9 +58,8 @@ fn run_scripts(context: &Context<'_>, module: &Module, names: Vec<String>, prefi
         if directory == context.layout.user_scripts() {
             sys.set_cause_key(script_source(context, &path, &name));
         }
-        let command = Command::new(prefix.iter().chain([&path]))
-            .output(OutputMode::Inherit)
-            .timeout(context.script_timeout);
+        let command =
+            Command::of_user(prefix).arg(&path).output(OutputMode::Inherit).timeout(context.script_timeout);
         let ran = match obeys_codes {
             true => sys
                 .run(&command.accept_all())
@@ -145,5 +144,14 @@ mod tests {
         std::fs::write(sandbox.top.join("out.go"), "").unwrap();
         scratch::wait_until(|| !out(&sandbox).is_empty());
         assert_eq!(out(&sandbox), "later\n");
+    }
+
+    #[test]
+    fn arguments_of_the_prefix_are_not_shown() {
+        let sandbox = Sandbox::live("vendor_data: {prefix: [sh, -c, 'exit 3 # pw']}");
+        put(&sandbox, &format!("{}/a", sandbox.layout.vendor_scripts()), "", 0o755);
+        sandbox.run(crate::find_module("scripts_vendor").unwrap()).unwrap_err();
+        let warnings = sandbox.logged_warnings().join("\n");
+        assert!(warnings.starts_with("running sh REDACTED REDACTED /"), "{warnings}");
     }
 }

@@ -28,8 +28,7 @@ use request::RequestParts;
 pub use request::{Request, Response};
 use resume::PartialDownload;
 use url::Url;
-pub(crate) use url::redact_urls;
-pub use url::{local_path, redact as redacted_url};
+pub use url::{local_path, redact as redacted_url, redact_urls as redacted_urls};
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info, random_number};
 
