@@ -94,8 +94,16 @@ fn is_secret_text(text: &str) -> bool {
         let authority = rest.split(|c: char| c.is_whitespace() || "/?#".contains(c)).next();
         authority.and_then(|a| a.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
     };
+    // A line of an interfaces file: `wpa-psk x`.
+    let is_setting = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|name| name.len() <= MAX_NAME_LENGTH && has_secret_name(name))
+            && words.next().is_some()
+            && words.next().is_none()
+    };
     text.contains("PRIVATE KEY-----")
         || has_secret_assignment(text)
+        || text.lines().any(is_setting)
         || text.split("://").skip(1).any(has_password)
 }
 
@@ -145,6 +153,7 @@ mod tests {
             "a b --admin-password = x",
             "http://h/x?X-Amz-Signature=x",
             "KUBELET_CA: x\nKUBELET_TOKEN: x\n",
+            "iface wlan0 inet dhcp\n  wpa-psk x\n",
             "{\"a\": 1, \"password\" : \"x\"}",
             "proxies: http://a,https://user:word@proxy",
         ] {
