@@ -96,10 +96,8 @@ fn is_secret_text(text: &str) -> bool {
     };
     // A line of an interfaces file: `wpa-psk x`.
     let is_setting = |line: &str| {
-        let mut words = line.split_whitespace();
-        words.next().is_some_and(|name| name.len() <= MAX_NAME_LENGTH && has_secret_name(name))
-            && words.next().is_some()
-            && words.next().is_none()
+        let words: Vec<&str> = line.split_whitespace().take(3).collect();
+        matches!(words[..], [name, value] if name.len() <= MAX_NAME_LENGTH && value != "=" && has_secret_name(name))
     };
     text.contains("PRIVATE KEY-----")
         || has_secret_assignment(text)
