@@ -62,7 +62,7 @@ fn causes_precede_symptoms() {
 }
 
 #[test]
-#[ignore = "seventy-one boots: make slow"]
+#[ignore = "seventy-two boots: make slow"]
 fn first_finding_is_the_cause() {
     // Name, what breaks the machine, what runs before doctor, the place, and a part of the problem.
     for (name, prepare, live, place, problem) in [
@@ -188,6 +188,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
         ("sessions", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'MaxSessions 0' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "allows no session"),
         ("closed-home", "printf '#cloud-config\nusers: [USER]\nruncmd: [chmod 700 /home]\n' >user-data", "", "user-data", "may not enter /home"),
+        ("hosts-deny", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ALL: ALL' >/etc/hosts.deny", "",
+          "/etc/hosts.deny, line", "refuses every connection to sshd"),
         ("ignored-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'ssh_pwauth: [\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "",
           "99-own.cfg", "file ignored"),
     ] {

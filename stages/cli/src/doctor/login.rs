@@ -11,7 +11,7 @@ use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
-use super::pam;
+use super::{pam, tcp_wrappers};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
@@ -187,6 +187,10 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         page.findings.error("/etc/shadow", problem, "restore it from /etc/shadow-, or make it: pwconv");
     }
     if runs_sshd {
+        if let Some(place) = tcp_wrappers::refusal(sys) {
+            let remedy = "remove the rule, or permit addresses: sshd: ADDRESS in /etc/hosts.allow";
+            page.findings.error(place, "refuses every connection to sshd", remedy);
+        }
         passwords(machine, merged, page);
     }
     // Beside a user with a key, a password may be for the console only.

@@ -19,6 +19,7 @@ mod pam;
 mod results;
 mod sudo;
 mod switch;
+mod tcp_wrappers;
 mod units;
 
 use std::process::ExitCode;
