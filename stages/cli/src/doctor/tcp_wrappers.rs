@@ -8,21 +8,30 @@ const ALLOW: &str = "/etc/hosts.allow";
 const SERVERS: [&str; 3] =
     ["/usr/sbin/sshd", "/usr/lib/openssh/sshd-session", "/usr/libexec/openssh/sshd-session"];
 
-/// Returns the line of hosts.deny that refuses everybody, if no rule of hosts.allow is about sshd.
+/// Returns the line that refuses every client, if none before it permits one from elsewhere. The first rule that matches decides.
 pub fn refusal(sys: &System) -> Option<String> {
-    let deny = sys.read_text(DENY).ok()?;
-    let (number, _) = rules(&deny).find(|(_, rule)| is_of_sshd(rule) && refuses_everybody(rule))?;
-    let is_allowed = match sys.read_text(ALLOW) {
-        Ok(allow) => rules(&allow).any(|(_, rule)| is_of_sshd(&rule)),
-        Err(e) => !e.is_not_found(),
+    let is_built_with_it = |path: &&&str| {
+        sys.read(path).is_ok_and(|program| program.windows(10).any(|bytes| bytes == b"libwrap.so"))
     };
-    let is_built_with_it = || {
-        let reads = |path: &&str| {
-            sys.read(path).is_ok_and(|program| program.windows(10).any(|bytes| bytes == b"libwrap.so"))
+    for file in [ALLOW, DENY] {
+        let text = match sys.read_text(file) {
+            Err(e) if !e.is_not_found() => return None,
+            text => text.unwrap_or_default(),
         };
-        SERVERS.iter().any(|path| reads(&path))
-    };
-    (!is_allowed && is_built_with_it()).then(|| format!("{DENY}, line {number}"))
+        for (number, rule) in rules(&text).filter(|(_, rule)| is_of_sshd(rule)) {
+            let has =
+                |word: &str| rule.split(':').skip(2).any(|option| option.trim().eq_ignore_ascii_case(word));
+            let refuses = has("deny") || file == DENY && !has("allow");
+            if refuses && is_of_every_client(&rule) {
+                return SERVERS.iter().find(is_built_with_it).map(|_| format!("{file}, line {number}"));
+            }
+            let is_local = |word: &str| word.starts_with("127.") || word == "localhost";
+            if !refuses && !list(&rule, 1).all(is_local) {
+                return None;
+            }
+        }
+    }
+    None
 }
 
 /// Returns the rules with the numbers of their first lines. A backslash at the end of a line continues it.
@@ -35,7 +44,8 @@ fn rules(text: &str) -> impl Iterator<Item = (usize, String)> {
             rule.pop();
             rule += lines.next().map_or("", |(_, next)| next);
         }
-        Some((number, rule))
+        // Colons separate fields.
+        Some((number, rule.replace("[::1]", "localhost")))
     })
     .filter(|(_, rule)| !rule.trim_start().starts_with('#'))
 }
@@ -50,10 +60,10 @@ fn is_of_sshd(rule: &str) -> bool {
     list(rule, 0).any(|word| word.eq_ignore_ascii_case("ALL") || word.split('@').next() == Some("sshd"))
 }
 
-/// Returns whether a rule that is about sshd is about every client, and has no options, which may permit.
-fn refuses_everybody(rule: &str) -> bool {
+/// Returns whether a rule that is about sshd is about every client.
+fn is_of_every_client(rule: &str) -> bool {
     let has = |field: usize, name: &str| list(rule, field).any(|word| word.eq_ignore_ascii_case(name));
-    has(1, "ALL") && !has(0, "EXCEPT") && !has(1, "EXCEPT") && rule.split(':').nth(2).is_none()
+    has(1, "ALL") && !has(0, "EXCEPT") && !has(1, "EXCEPT")
 }
 
 #[cfg(test)]
@@ -65,21 +75,25 @@ mod tests {
         let root = scratch::TempDir::new();
         let sys = System::new(root.display().to_string());
         root.put("usr/sbin/sshd", "\0libwrap.so.0\0");
-        for (deny, allow, line) in [
-            ("# sshd: ALL\nALL: ALL\n", "", Some(2)),
-            ("sshd : all\n", "vsftpd: ALL\n", Some(1)),
-            ("in.telnetd, \\\n sshd: ALL\n", "", Some(1)),
+        for (deny, allow, place) in [
+            ("# sshd: ALL\nALL: ALL\n", "", Some("deny, line 2")),
+            ("sshd : all\n", "vsftpd: ALL\nALL: 127.0.0.1 [::1]\n", Some("deny, line 1")),
+            ("in.telnetd, \\\n sshd: ALL\n", "", Some("deny, line 1")),
+            ("sshd: ALL: spawn /bin/true\n", "", Some("deny, line 1")),
+            ("", "sshd: 192.0.2.1: deny\nALL: ALL: DENY\n", Some("allow, line 2")),
             ("ALL: PARANOID\n", "", None),
             ("sshd: ALL EXCEPT LOCAL\n", "", None),
             ("ALL EXCEPT sshd: ALL\n", "", None),
             ("sshd: ALL: ALLOW\n", "", None),
+            ("sshd: 192.0.2.1: allow\nALL: ALL\n", "", None),
             ("ALL: ALL\n", "sshd: 192.0.2.0/24\n", None),
         ] {
             root.put("etc/hosts.deny", deny);
             root.put("etc/hosts.allow", allow);
-            let wanted = line.map(|line| format!("{DENY}, line {line}"));
-            assert_eq!(refusal(&sys), wanted, "{deny}");
+            let wanted = place.map(|place| format!("/etc/hosts.{place}"));
+            assert_eq!(refusal(&sys), wanted, "{deny}{allow}");
         }
+        root.put("etc/hosts.allow", "");
         root.put("etc/hosts.deny", "ALL: ALL\n");
         root.put("usr/sbin/sshd", "of another build");
         assert_eq!(refusal(&sys), None);
