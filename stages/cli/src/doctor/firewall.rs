@@ -25,8 +25,9 @@ const SAVE: [(&str, bool); 4] = [
 const MATCHES: [&str; 6] = ["tcp", "udp", "multiport", "conntrack", "state", "comment"];
 /// Targets of iptables after which the next rule follows.
 const WITHOUT_VERDICT: [&str; 8] = ["LOG", "NFLOG", "ULOG", "MARK", "CONNMARK", "AUDIT", "TRACE", "CT"];
-/// The maximum number of chains that call each other.
+/// The maximum number of chains that call each other, and of calls. Beyond them a chain counts as one that accepts.
 const MAX_DEPTH: usize = 16;
+const MAX_CALLS: usize = 10_000;
 /// Words of rules that give packets another destination.
 const REDIRECTS: [&str; 4] = ["\"dnat\":", "\"redirect\"", "DNAT", "REDIRECT"];
 /// Findings that packets which are dropped may cause: their places.
@@ -186,7 +187,7 @@ impl Firewall {
         let saved = saved.map(|(text, _)| ("iptables", packet.chains_of_iptables(text)));
         saved.chain([("nftables", packet.chains_of_nft(&self.nft))]).find_map(|(kind, chains)| {
             let drops = |chain: &&Chain| {
-                let (accepts, ends) = outcome(&chains, chain, MAX_DEPTH);
+                let (accepts, ends) = outcome(&chains, chain, MAX_DEPTH, &mut MAX_CALLS.clone());
                 packet.hooks.contains(&&*chain.hook) && !accepts && (!ends || chain.drops)
             };
             let chain = chains.iter().find(drops)?;
@@ -196,7 +197,7 @@ impl Firewall {
 }
 
 /// Returns whether a chain may accept the packet, and whether its end, or a rule that returns, may be reached.
-fn outcome(chains: &[Chain], chain: &Chain, depth: usize) -> (bool, bool) {
+fn outcome(chains: &[Chain], chain: &Chain, depth: usize, calls: &mut usize) -> (bool, bool) {
     let mut may_return = false;
     for rule in chain.rules.iter().filter(|rule| rule.applies != Some(false)) {
         let (accepts, goes_on) = match &rule.verdict {
@@ -209,8 +210,9 @@ fn outcome(chains: &[Chain], chain: &Chain, depth: usize) -> (bool, bool) {
             }
             Verdict::Jump(name, returns_here) => {
                 let called = chains.iter().find(|other| other.table == chain.table && other.name == *name);
-                let (accepts, ends) = match called.filter(|_| depth > 0) {
-                    Some(called) => outcome(chains, called, depth - 1),
+                *calls = calls.saturating_sub(1);
+                let (accepts, ends) = match called.filter(|_| depth > 0 && *calls > 0) {
+                    Some(called) => outcome(chains, called, depth - 1, calls),
                     None => (true, true),
                 };
                 may_return |= ends && !returns_here;
@@ -520,6 +522,14 @@ mod tests {
             let saved = vec![(format!("*filter\n{rules}COMMIT\n"), false)];
             check(&Firewall { saved, nft: String::new() }, rules, expected);
         }
+        // Each chain calls the next one four times.
+        let calls = |at: usize| format!("-A c{at} -s 192.0.2.1 -j c{}\n", at + 1).repeat(4);
+        let names: String = (0..16).map(|at| format!(":c{at} - [0:0]\n")).collect();
+        let rules = format!(
+            "*filter\n:INPUT DROP [0:0]\n{names}-A INPUT -j c0\n{}",
+            (0..15).map(calls).collect::<String>()
+        );
+        assert_eq!(Firewall { saved: vec![(rules, false)], nft: String::new() }.drops(SSH), None);
         let of_ipv6 = Firewall { saved: vec![(format!("*filter\n{all_drop}"), true)], nft: String::new() };
         assert_eq!(of_ipv6.drops(SSH), None);
         let chain = of_ipv6.drops(Packet { is_ipv6: true, ..SSH });
