@@ -122,8 +122,9 @@ fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most || b.len() > MAX_KEY_LENGTH {
         return None;
     }
-    // A lower bound: each edit accounts for at most one character of `a` that `b` does not contain.
-    let bit = |c: &u8| 1_u64 << (c % 64);
+    // A lower bound: each edit accounts for at most one character of `a` that `b` does not contain. Letters in upper and lower case
+    // are the same.
+    let bit = |c: &u8| 1_u32 << (c % 32);
     let letters = b.iter().fold(0, |all, c| all | bit(c));
     if a.iter().filter(|c| letters & bit(c) == 0).count() > most {
         return None;
@@ -137,7 +138,7 @@ fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
         row[0] = i + 1;
         let mut least = i + 1;
         for (j, y) in b.iter().enumerate() {
-            let change = last[j] + usize::from(x != y);
+            let change = last[j] + usize::from(!x.eq_ignore_ascii_case(y));
             row[j + 1] = change.min(last[j + 1] + 1).min(row[j] + 1);
             if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
                 row[j + 1] = row[j + 1].min(before[j - 1] + 1);

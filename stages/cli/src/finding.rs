@@ -25,7 +25,7 @@ encoding::words! {
 /// What a finding is about. One of an earlier layer may be the cause of those of later layers, and is shown first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// Disks, clock, memory.
+    /// Disks, clock, memory, firewall.
     Machine,
     /// systemd's units and jobs.
     Units,

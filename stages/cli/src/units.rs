@@ -9,7 +9,7 @@ use crate::stage_table::STAGES;
 
 /// What is asked of each unit.
 const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,\
-                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires";
+                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,Listen";
 
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,13 @@ impl Unit {
     /// Returns a property; empty if systemd does not report it.
     pub fn get(&self, name: &str) -> &str {
         system::assigned(&self.properties, name).unwrap_or_default()
+    }
+
+    /// Returns the values of a property that is reported once for each value.
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        let of =
+            move |line: &'a str| line.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value);
+        self.properties.lines().filter_map(of)
     }
 
     #[cfg(test)]

@@ -492,6 +492,20 @@ fn user_data_of_every_format_is_validated() {
             0,
             &["input:4:1: warning: not rendered: a template has '## template: jinja'"],
         ),
+        (
+            b"#cloud-config\nhostname: a\rpakages: [x]\nusers: 7\napt: {sources: {a: {keyID: x}}}\n".to_vec(),
+            1,
+            &[
+                "input:3:1: error: pakages: unknown key; did you mean 'packages'?\n 3 | pakages: ",
+                "input:4:8: error: users: expected a list, found an integer\n 4 | users: ",
+                "keyID: unknown key; did you mean 'keyid'?",
+            ],
+        ),
+        (
+            b"#cloud-config\n- hostname: a\n".to_vec(),
+            1,
+            &["is not a YAML dict.", "input:2:1: error: expected a map"],
+        ),
         (b"# cloud-config\n".to_vec(), 1, &["'# cloud-config'; did you mean '#cloud-config'?"]),
         (b"hostname: a\n".to_vec(), 1, &["do not begin with '#cloud-config'"]),
         (

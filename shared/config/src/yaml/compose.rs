@@ -178,7 +178,7 @@ fn explain(problem: &Problem, begun: LineColumn) -> String {
         }
         "could not find expected ':'" => "missing ':' after a key, or multi-line string without quotes",
         "mapping values are not allowed in this context" => {
-            "unexpected ':'; quote the value or fix the indentation"
+            "unexpected ':'; quote the value, fix the indentation, or put a blank after the ':' of the key before"
         }
         "did not find expected key" | "did not find expected '-' indicator" => {
             "indentation does not match any enclosing list or map"

@@ -174,7 +174,7 @@ mod tests {
             ("{a:[1], \"b\": \"", "f:1:15: unclosed quotation mark (opened on line 1, column 14)"),
             (
                 "a: b\n\u{feff}c: d: e\n",
-                "f:2:6: unexpected ':'; quote the value or fix the indentation (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
+                "f:2:6: unexpected ':'; quote the value, fix the indentation, or put a blank after the ':' of the key before (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
             ),
         ] {
             assert_eq!(parse("f", text).unwrap_err().to_string(), message, "{text}");

@@ -372,9 +372,12 @@ pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
 
 /// Returns the advice about a value that would be valid in quotes.
 fn quotes(types: &[&Type], node: &Node) -> &'static str {
-    let takes_text = types.iter().any(|t| matches!(t.base, BaseType::Str | BaseType::StrConst(_)));
+    let takes_text = types.iter().any(|t| t.deprecated.is_none() && matches!(t.base, BaseType::Str));
+    let takes_switch =
+        types.iter().any(|t| matches!(t.base, BaseType::StrConst("on" | "off" | "yes" | "no")));
     let has_blank = |(key, _): (&Node, &Node)| key.scalar_text().is_some_and(|text| text.contains(' '));
     match &node.value {
+        Value::Bool(_) if takes_switch => "; quote it",
         _ if !takes_text => "",
         Value::Map(map) if map.iter().any(has_blank) => "; quote the command, because ': ' makes it a map",
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => "; quote it",

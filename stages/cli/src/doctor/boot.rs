@@ -32,6 +32,8 @@ const JOURNAL_LINES: &str = "6";
 pub struct Boot {
     /// Whether a stage runs or is queued.
     pub is_running: bool,
+    /// Whether a stage has recorded errors.
+    pub has_failed: bool,
     /// Whether cloud-init is disabled.
     pub is_disabled: bool,
     /// The stages, by their keys, whose unit explains why they did not run.
@@ -41,7 +43,8 @@ pub struct Boot {
 pub fn section(machine: &Machine, page: &mut Page) -> Boot {
     page.findings.layer = Layer::Units;
     let report = Report::read(machine);
-    let mut boot = Boot { is_disabled: report.state == State::Disabled, ..Boot::default() };
+    let is_disabled = report.state == State::Disabled;
+    let mut boot = Boot { has_failed: report.is_error, is_disabled, ..Boot::default() };
     let is_systemd = machine.sys.is_live() && machine.sys.is_dir("/run/systemd/system");
     let targets = ["cloud-init.target", "multi-user.target"];
     let names: Vec<&str> = STAGES.iter().map(|stage| stage.unit).chain(targets).collect();

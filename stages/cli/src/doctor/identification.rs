@@ -13,6 +13,7 @@ use crate::json;
 use crate::machine::Machine;
 use crate::stages::identify_program;
 use crate::status::{Report, State, boot_code};
+use config::Node;
 use config::provenance::MergeInput;
 
 // Wait: doctor | ds-identify | -
@@ -87,10 +88,16 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         let remedy = if unused.is_empty() { enable } else { SEEDS.to_string() };
         page.findings.error("generator", why, remedy).details = unused;
     } else if is_none || !status.detail.starts_with("DataSource") {
-        if is_none {
+        let list = configured_datasources(inputs).and_then(Node::as_seq).unwrap_or_default();
+        let is_seed =
+            |line: &String| !line.contains("no file system labelled") && !line.starts_with("/etc/cloud/");
+        let is_intended = !list.is_empty()
+            && list.iter().all(|name| name.as_str() == Some("None"))
+            && !unused.iter().any(is_seed);
+        if is_none && !is_intended {
             let problem = "no datasource was found; the fallback None has neither keys nor user-data";
             page.findings.error("datasource", problem, enable).details = unused;
-        } else if !unused.is_empty() && sys.exists(layout.result()) {
+        } else if !is_none && !unused.is_empty() && sys.exists(layout.result()) {
             page.findings.error("datasource", NO_DATASOURCE, SEEDS).details = unused;
         }
     } else {

@@ -1,5 +1,6 @@
 //! Whether the configured users can log in: accounts, shells, passwords, keys with their permissions, sshd and its settings.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
-use super::pam;
+use super::{firewall, pam, tcp_wrappers};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
@@ -29,12 +30,12 @@ const NO_LOGIN: [&str; 2] = ["nologin", "false"];
 const USERS_GROUPS: &str = "see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always";
 
 /// A configured user.
-struct User<'a> {
-    name: String,
-    at: Position,
+pub struct User<'a> {
+    pub name: String,
+    pub at: Position,
     /// Its map, if it has one.
-    map: Option<&'a Node>,
-    is_default: bool,
+    pub map: Option<&'a Node>,
+    pub is_default: bool,
 }
 
 impl User<'_> {
@@ -187,7 +188,16 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         page.findings.error("/etc/shadow", problem, "restore it from /etc/shadow-, or make it: pwconv");
     }
     if runs_sshd {
-        passwords(machine, merged, page);
+        if let Some(place) = tcp_wrappers::refusal(sys) {
+            let remedy = "remove the rule, or permit addresses: sshd: ADDRESS in /etc/hosts.allow";
+            page.findings.error(place, "refuses every connection to sshd", remedy);
+        }
+        if let Some(sshd) = effective_settings(machine, "root") {
+            let ports: Vec<u16> = sshd.values("port").filter_map(|port| port.parse().ok()).collect();
+            firewall::connections(machine, &ports, page);
+            addresses(machine, &sshd, page);
+            passwords(machine, merged, &sshd, page);
+        }
     }
     // Beside a user with a key, a password may be for the console only.
     for (place, name) in refused.into_iter().filter(|_| !has_key) {
@@ -273,12 +283,14 @@ fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
         .map(|(is_valid, text)| (is_valid || !Machine::is_root(), text))
         .unwrap_or((true, String::new()));
     let keys = machine.sys.list("/etc/ssh").unwrap_or_default();
-    let has_keys = keys.iter().any(|name| name.starts_with("ssh_host_") && name.ends_with("_key"));
+    let has_keys = keys.iter().any(|name| name.starts_with("ssh_host_") && name.ends_with("_key"))
+        // They are empty.
+        && !errors.1.starts_with("sshd: no hostkeys available");
     let is_pending = loaded.iter().any(|unit| unit.is_pending());
     let (problem, remedy) = match (has_keys, errors.0) {
         (false, _) if is_wanted || runs => (
             "there are no host keys, so the SSH server cannot start or accept connections".to_string(),
-            "make them: ssh-keygen -A; then: systemctl restart ssh (sshd on other distributions than Debian's)",
+            "make them: rm -f /etc/ssh/ssh_host_*; ssh-keygen -A; then: systemctl restart ssh (sshd on other distributions than Debian's)",
         ),
         (true, false) if is_wanted || runs => (
             format!(
@@ -324,12 +336,41 @@ fn no_password(machine: &Machine) -> bool {
     })
 }
 
+/// Reports that sshd listens only on addresses to which other machines cannot connect.
+fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
+    let own = machine.sys.link_addresses().unwrap_or_default();
+    let sockets = units::show(machine, &["ssh.socket", "sshd.socket"]).unwrap_or_default();
+    // A socket of systemd for all IPv6 addresses accepts IPv4, too.
+    let of_socket =
+        sockets.iter().filter(|unit| unit.get("ActiveState") == "active").flat_map(|unit| unit.all("Listen"));
+    let of_socket: Vec<&str> = of_socket.filter_map(|at| at.split(' ').next()).collect();
+    let all = if of_socket.is_empty() { sshd.values("listenaddress").collect() } else { of_socket.clone() };
+    let is_open = |at: &&str| match at.parse::<SocketAddr>() {
+        Ok(at) if at.ip().is_unspecified() && of_socket.is_empty() => {
+            own.iter().any(|a| a.global && a.ipv6 == at.is_ipv6())
+        }
+        Ok(at) => !at.ip().is_loopback(),
+        Err(_) => true,
+    };
+    if own.iter().any(|address| address.global) && !all.is_empty() && !all.iter().any(is_open) {
+        let file = ["ListenAddress", "AddressFamily"]
+            .map(|keyword| place_of(machine, keyword))
+            .into_iter()
+            .find(|file| !file.is_empty());
+        let problem = format!(
+            "listens only on {}, to which other machines cannot connect{}",
+            all.join(", "),
+            file.unwrap_or_default()
+        );
+        page.findings.warning("sshd", problem, "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh");
+    }
+}
+
 /// Compares `ssh_pwauth` with what sshd does.
-fn passwords(machine: &Machine, merged: &Node, page: &mut Page) {
+fn passwords(machine: &Machine, merged: &Node, sshd: &Sshd, page: &mut Page) {
     let Some((node, wanted)) = merged.get("ssh_pwauth").and_then(|node| Some((node, node.as_bool()?))) else {
         return;
     };
-    let Some(sshd) = effective_settings(machine, "root") else { return };
     if sshd.is_yes("passwordauthentication") != wanted {
         let place = place_at(&node.at, "ssh_pwauth");
         let does = if wanted { "does not accept" } else { "accepts" };
@@ -382,7 +423,7 @@ impl Access {
             sys.metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         };
         // The programs of a disk may be on another file system.
-        let has_shell = shell.is_empty() || is_program(shell) || !sys.exists("/bin/sh");
+        let mut has_shell = shell.is_empty() || is_program(shell) || !sys.exists("/bin/sh");
         if !has_shell {
             let problem = format!("the shell {shell} does not exist, or is not a program");
             access.problem(problem, "install it (packages:), or choose another one (shell:)");
@@ -390,6 +431,15 @@ impl Access {
         let groups = sys.groups();
         let own = groups.iter().filter(|g| g.gid == account.gid || g.members.contains(&user.name));
         let own: Vec<_> = own.collect();
+        let gids: Vec<u32> = own.iter().map(|group| group.gid).collect();
+        // A link, such as /bin, may lead to another directory.
+        let program = sys.real_path(shell).filter(|_| sys.is_live());
+        let closed_shell = program.and_then(|program| closed_directory(machine, &program, account, &gids));
+        if let Some(closed) = &closed_shell {
+            let problem = format!("the user may not enter {closed}, and so not run the shell {shell}");
+            access.problem(problem, &format!("chmod a+rx {closed}"));
+            has_shell = false;
+        }
         let groups: Vec<&str> = own.iter().map(|group| group.name.as_str()).collect();
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
         if let Some(keyword) = refusal {
@@ -421,10 +471,11 @@ impl Access {
             if keys().filter(|line| is_key(line)).all(is_cut) {
                 access.cut_file = Some(file.clone());
             }
-            let gids: Vec<u32> = own.iter().map(|group| group.gid).collect();
             if let Some(closed) = closed_directory(machine, file, account, &gids) {
                 let problem = format!("sshd cannot read {file}, because the user may not enter {closed}");
-                access.problem(problem, &format!("chmod a+x {closed}"));
+                if closed_shell.is_none() {
+                    access.problem(problem, &format!("chmod a+x {closed}"));
+                }
                 continue;
             }
             let is_strict = sshd.as_ref().is_none_or(|sshd| sshd.is_yes("strictmodes"));
@@ -679,9 +730,9 @@ fn unsafe_path(machine: &Machine, file: &str, account: &Account) -> Option<(Stri
     })
 }
 
-/// Returns the first directory above a file that the user may not enter. sshd reads the file as the user.
+/// Returns the first directory above a file that the user may not enter. sshd reads files of keys as the user.
 fn closed_directory(machine: &Machine, file: &str, account: &Account, gids: &[u32]) -> Option<String> {
-    let mut above = file.match_indices('/').skip(1).map(|(end, _)| &file[..end]);
+    let mut above = file.match_indices('/').map(|(end, _)| if end == 0 { "/" } else { &file[..end] });
     let is_closed = |directory: &&str| {
         machine.sys.metadata(directory).is_ok_and(|meta| {
             let bit = match () {
@@ -716,7 +767,7 @@ fn mounted_above(machine: &Machine, home: &str) -> String {
 
 /// Returns the configured users, and where they are set. `users` is a list of names, of lists of names and of maps; a
 /// string; or a map by name.
-fn configured_users(merged: &Node) -> Vec<User<'_>> {
+pub fn configured_users(merged: &Node) -> Vec<User<'_>> {
     fn named<'a>(node: &Node, map: Option<&'a Node>) -> Vec<User<'a>> {
         let text = node.scalar_text().unwrap_or_default();
         let user =

@@ -8,6 +8,7 @@ mod clock;
 pub mod configuration;
 mod devices;
 mod disk;
+mod firewall;
 mod history;
 mod identification;
 mod login;
@@ -19,6 +20,7 @@ mod pam;
 mod results;
 mod sudo;
 mod switch;
+mod tcp_wrappers;
 mod units;
 
 use std::process::ExitCode;
@@ -59,11 +61,12 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     clock::section(machine, &log, &mut page);
     identification::section(machine, global, &inputs, &mut page);
     history::datasources(&log, &mut page);
-    network::section(machine, &boot, args.network, &mut page);
+    network::section(machine, &settings.merged, &boot, args.network, &mut page);
     configuration::section(machine, &settings, &inputs, &mut page);
     devices::section(machine, &settings.merged, &mut page);
     history::applied(&log, &mut page);
     results::find(machine, &log, &boot, &mut page);
+    firewall::requests(machine, &mut page);
     if !boot.is_running {
         login::section(machine, &settings.merged, &mut page);
         sudo::section(machine, &settings.merged, &mut page);

@@ -31,7 +31,7 @@ const NAME_SERVICES: &str = "/etc/nsswitch.conf";
 const RESOLV: &str = "/etc/resolv.conf";
 const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
 
-pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Page) {
+pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool, page: &mut Page) {
     page.findings.layer = Layer::Network;
     let sys = &machine.sys;
     let nics = Manifest::read(sys, &machine.layout.data(MANIFEST)).missing_nics;
@@ -85,6 +85,11 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
     }
     let servers = sys.read_text(RESOLV).unwrap_or_default();
     let servers: Vec<&str> = servers.lines().filter_map(|line| line.strip_prefix("nameserver ")).collect();
+    let asks_resolved = hosts.is_some_and(|hosts| hosts.contains("resolve"));
+    if sys.exists(RESOLV) && servers.is_empty() && !gateways.is_empty() && !asks_resolved && boot.has_failed {
+        let remedy = "add name servers to the network configuration; a line is: nameserver ADDRESS";
+        page.findings.warning(RESOLV, "it names no server, so names cannot be resolved", remedy);
+    }
     lines.push(format!(
         "name servers: {}",
         if servers.is_empty() { "none".into() } else { servers.join(", ") }
@@ -103,6 +108,18 @@ pub fn section(machine: &Machine, boot: &Boot, asks_servers: bool, page: &mut Pa
     page.section("network", "Network", lines.clone(), json!(lines));
     if boot.is_running {
         return;
+    }
+    let setting =
+        merged.at_path(&["network", "config"]).filter(|setting| setting.as_str() == Some("disabled"));
+    let is_nic =
+        |address: &LinkAddress| links.iter().any(|link| link.index == address.index && link.name != "lo");
+    if let Some(setting) = setting.filter(|_| links.len() > 1 && !addresses.iter().any(is_nic)) {
+        let problem = format!(
+            "no link has an address, and cloud-init configures none: network: {{config: disabled}} is set ({})",
+            setting.at
+        );
+        let remedy = "remove the setting and reboot, or configure the network service";
+        page.findings.warning("network", problem, remedy);
     }
     let path = machine.layout.network_config();
     let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else { return };

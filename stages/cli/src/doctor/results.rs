@@ -16,6 +16,8 @@ use crate::machine::Machine;
 
 /// The sentence that refers to the findings of the configuration, which are shown themselves.
 const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
+/// The beginning of the one that lists those about deprecated forms.
+const DEPRECATED_SENTENCE: &str = "Deprecated cloud-config provided: ";
 /// The maximum number of findings of each kind; the log is complete.
 const MAX_FINDINGS: usize = 100;
 
@@ -23,14 +25,22 @@ const MAX_FINDINGS: usize = 100;
 const SKIPPED: &str =
     "nothing of this part was applied: correct it; check it with: cloud-init schema --system";
 
+/// The end of a message about a program that may not be executed.
+const DENIED: &str = ": Permission denied";
+
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 10] = [
+const REMEDIES: [(&str, &str); 12] = [
     (
         "a map cannot be a key",
         "nothing of this part was applied: a template with {{ … }} needs '## template: jinja' as its first line, other braces quotes",
     ),
     ("skipping cloud-config", SKIPPED),
     ("no handler for part", SKIPPED),
+    ("MIME message has no parts", SKIPPED),
+    (
+        "network configuration ignored",
+        "correct it at its source, then reboot; check it with: cloud-init schema -t network-config -c FILE",
+    ),
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
@@ -139,7 +149,8 @@ fn stages_without_end(v1: &Value, boot: &Boot, page: &mut Page) {
 /// Returns the failures that the status records, the messages of one module as one.
 fn of_status(v1: &Value, log: &BootLog, boot: &Boot) -> Vec<Failure> {
     let kinds = &v1["config_findings"];
-    let has_details = ["wrong", "unknown"].iter().any(|kind| json::texts(kinds, kind).next().is_some());
+    let has = |kind: &str| json::texts(kinds, kind).next().is_some();
+    let (has_details, has_deprecated) = (has("wrong") || has("unknown"), has("deprecated"));
     let is_explained = |text: &str| {
         boot.explained.iter().any(|stage| text == format!("stage {stage} did not complete in this boot"))
     };
@@ -156,7 +167,8 @@ fn of_status(v1: &Value, log: &BootLog, boot: &Boot) -> Vec<Failure> {
             texts.into_iter().map(move |text| (severity, text))
         });
         for (severity, text) in errors.chain(others).take(MAX_FINDINGS) {
-            let is_shown = has_details && text.starts_with(SCHEMA_SENTENCE);
+            let is_shown = has_details && text.starts_with(SCHEMA_SENTENCE)
+                || has_deprecated && text.starts_with(DEPRECATED_SENTENCE);
             if !is_shown && !is_explained(&text) {
                 add(&mut failures, stage, severity, text, log);
             }
@@ -243,17 +255,23 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     let problem = texts.remove(0);
     let evidence: Vec<String> =
         std::iter::once(problem.clone()).chain(texts.clone()).chain(shown.clone()).collect();
-    if evidence.iter().any(|text| text.contains("Permission denied"))
-        && let Some(mount) = without_execution(machine)
-    {
+    let (paths, is_denied) = (named_files(&evidence), evidence.iter().any(|text| text.contains(DENIED)));
+    if is_denied && let Some(mount) = without_execution(machine, &paths) {
         page.findings.layer = Layer::Machine;
         let remedy = "remove noexec from the options of the mount (/etc/fstab), then reboot";
         let finding = page.findings.error(mount, "mounted noexec, so scripts cannot be executed", remedy);
         finding.details.extend([vec![format!("{place}: {problem}")], texts].concat());
         return;
     }
-    if let Some((file, problem, remedy)) = missing_interpreter(machine, &evidence) {
+    if let Some((file, problem, remedy)) = unusable_script(machine, &paths, is_denied) {
         page.findings.layer = Layer::Work;
+        page.findings.error(file, problem, remedy).details = evidence;
+        return;
+    }
+    if let Some((file, host)) = named_proxy(machine, &evidence) {
+        page.findings.layer = Layer::Network;
+        let problem = format!("the proxy {host}, which it sets, could not be reached");
+        let remedy = "correct the proxy (in user-data: apt: proxy), or check that it answers";
         page.findings.error(file, problem, remedy).details = evidence;
         return;
     }
@@ -302,35 +320,42 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     page.findings.add(severity, place, problem, remedy).details = texts;
 }
 
-/// Returns the mount with the scripts, if its option noexec forbids their execution.
-fn without_execution(machine: &Machine) -> Option<String> {
-    let scripts = machine.layout.user_scripts();
-    let mounts = machine.sys.mounts().unwrap_or_default();
-    let is_above = |point: &str| point == "/" || scripts.starts_with(&format!("{point}/"));
-    let mount = mounts
-        .into_iter()
-        .filter(|mount| is_above(&mount.mount_point))
-        .max_by_key(|mount| mount.mount_point.len())?;
-    mount.options.split(',').any(|option| option == "noexec").then_some(mount.mount_point)
+/// Returns the files that messages of shells name: `PATH: not found`, or `PATH: INTERPRETER: bad interpreter`.
+fn named_files(evidence: &[String]) -> Vec<String> {
+    const ENDS: [&str; 5] =
+        [": not found", ": No such file", ": bad interpreter", ": cannot execute", DENIED];
+    let before = |line: &&String| ENDS.iter().filter_map(|end| line.find(end)).min();
+    let lines = evidence.iter().filter_map(|line| line.get(..before(&line)?));
+    let words = lines.flat_map(str::split_whitespace).map(|word| word.trim_matches([':', '\'', '"']));
+    words.filter(|word| word.starts_with('/')).map(str::to_string).collect()
 }
 
-/// Returns the script that a message names as not found although it exists, because its interpreter does not, with problem and remedy.
-fn missing_interpreter(machine: &Machine, evidence: &[String]) -> Option<(String, String, &'static str)> {
-    const ENDS: [&str; 4] = [": not found", ": No such file", ": bad interpreter", ": cannot execute"];
+/// Returns the mount with one of these files or with the user's scripts, if its option noexec forbids their execution.
+fn without_execution(machine: &Machine, files: &[String]) -> Option<String> {
+    let mounts = machine.sys.mounts().unwrap_or_default();
+    let scripts = machine.layout.user_scripts();
+    files.iter().rev().chain([&scripts]).find_map(|file| {
+        let is_above = |mount: &&system::MountInfo| {
+            mount.mount_point == "/" || file.starts_with(&format!("{}/", mount.mount_point))
+        };
+        let mount = mounts.iter().filter(is_above).max_by_key(|mount| mount.mount_point.len())?;
+        mount.options.split(',').any(|option| option == "noexec").then(|| mount.mount_point.clone())
+    })
+}
+
+/// Returns a script that exists and cannot be executed, with problem and remedy: its interpreter does not exist, or its mode forbids it.
+fn unusable_script(
+    machine: &Machine,
+    files: &[String],
+    is_denied: bool,
+) -> Option<(String, String, &'static str)> {
     let sys = &machine.sys;
-    let named = |line: &String| {
-        let end = ENDS.iter().filter_map(|end| line.find(end)).min()?;
-        // `PATH: not found`, or `PATH: INTERPRETER: bad interpreter`
-        let words = line[..end].split_whitespace().map(|word| word.trim_matches([':', '\'', '"']));
-        words.filter(|word| word.starts_with('/')).map(str::to_string).collect::<Vec<_>>().into()
-    };
-    let paths: Vec<String> =
-        evidence.iter().filter_map(|line| -> Option<Vec<String>> { named(line) }).flatten().collect();
-    paths.into_iter().rev().find_map(|path| {
-        let start = sys.read_head(&path, 256).ok()?;
+    files.iter().rev().find_map(|path| {
+        let start = sys.read_head(path, 256).ok()?;
         let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
         let line = String::from_utf8_lossy(line);
         let interpreter = line.split_whitespace().next()?;
+        let mode = sys.mode(path).unwrap_or_default();
         let (problem, remedy) = match (line.ends_with('\r'), sys.exists(interpreter)) {
             (true, _) => (
                 "has the line ends of Windows (CR LF), so its interpreter is not found".to_string(),
@@ -340,9 +365,33 @@ fn missing_interpreter(machine: &Machine, evidence: &[String]) -> Option<(String
                 format!("its interpreter {interpreter} does not exist"),
                 "install it (packages:), or correct the first line",
             ),
+            (false, true) if is_denied && mode & 0o111 == 0 => (
+                format!("not executable (mode {mode:04o})"),
+                "set permissions: '0755' for it in write_files, or run it with its interpreter: sh FILE",
+            ),
             (false, true) => return None,
         };
-        Some((path, problem, remedy))
+        Some((path.clone(), problem, remedy))
+    })
+}
+
+/// Returns the file with its line that sets a proxy, and the proxy's host, if messages about a connection name it.
+fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String)> {
+    const DIRECTORY: &str = "/etc/apt/apt.conf.d";
+    if Cause::of(evidence).is_none_or(|(cause, _)| cause.layer != Layer::Network) {
+        return None;
+    }
+    let names = machine.sys.list(DIRECTORY).unwrap_or_default();
+    let files = names.iter().map(|name| format!("{DIRECTORY}/{name}"));
+    files.chain(["/etc/apt/apt.conf", "/etc/environment"].map(str::to_string)).find_map(|file| {
+        let text = machine.sys.read_text(&file).ok()?;
+        (1..).zip(text.lines()).find_map(|(number, line)| {
+            // `Acquire::http::Proxy "http://USER:PASSWORD@HOST:PORT/";`, `https_proxy=http://HOST`
+            let host = line.to_ascii_lowercase().contains("proxy").then(|| line.split_once("://"))??.1;
+            let host = host.split(['/', '"', ';']).next()?.rsplit('@').next()?.split(':').next()?;
+            let is_named = !host.is_empty() && evidence.iter().any(|text| text.contains(host));
+            is_named.then(|| (format!("{file}, line {number}"), host.to_string()))
+        })
     })
 }
 

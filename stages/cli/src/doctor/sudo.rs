@@ -1,12 +1,14 @@
 //! Whether sudo accepts the rules of the configured users.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use config::Node;
 use system::Command;
 
+use super::login;
 use super::page::Page;
-use crate::finding::{Layer, Severity};
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 
 /// The rules that cloud-init writes.
@@ -22,13 +24,22 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     page.findings.layer = Layer::Login;
     // With the files of /etc/sudoers.d, owners and modes: a file that sudo refuses has no effect.
     let check = Command::new(["visudo", "-c"]).timeout(TIMEOUT).accept_all().read_only();
-    if sys.which("sudo").is_none() {
+    let Some(program) = sys.which("sudo") else {
         // A note: the image's user has a rule everywhere, and a minimal image no sudo.
         let problem = "users have rules for sudo, which is not installed";
         if sys.exists(RULES) {
             page.findings.add(Severity::Note, RULES, problem, "install it: packages: [sudo]");
         }
         return;
+    };
+    let is_of_root = |meta: std::fs::Metadata| meta.uid() == 0 && meta.mode() & 0o4000 != 0;
+    if sys.exists(RULES) && !sys.metadata(&program).is_ok_and(is_of_root) {
+        let remedy = format!("chown root {program}; chmod 4755 {program}");
+        page.findings.error(
+            program,
+            "does not belong to root, or is not set-user-ID: users cannot use it",
+            remedy,
+        );
     }
     if let Ok(done) = sys.run(&check)
         && done.code != 0
@@ -42,6 +53,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let problem = format!("sudo does not accept its rules: {line}");
         let remedy = "correct the key sudo of the user, or the file in write_files; check it with: visudo -c";
         page.findings.error(place, problem, remedy);
+    } else {
+        users(machine, merged, page);
     }
     for file in merged.get("write_files").and_then(Node::as_seq).unwrap_or_default() {
         let path = file.get("path").and_then(Node::as_str).unwrap_or_default();
@@ -50,6 +63,82 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         if (name.contains('.') || name.ends_with('~')) && is_rule() {
             let problem = "sudo ignores it: its name has a '.', or ends with '~'";
             page.findings.error(path, problem, "choose another name in write_files");
+        }
+    }
+}
+
+/// Reports configured users for whom sudo has no rule, or asks for a password that they do not have.
+fn users(machine: &Machine, merged: &Node, page: &mut Page) {
+    let sys = &machine.sys;
+    let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
+    // Other modules may know other passwords, or ask for none.
+    let is_usual = !sys.read_text("/etc/pam.d/sudo").unwrap_or_default().contains("sufficient");
+    for user in login::configured_users(merged).into_iter().filter(|user| user.name != "root") {
+        let default = merged.at_path(&["system_info", "default_user", "sudo"]).filter(|_| user.is_default);
+        let rule = user.map.and_then(|map| map.get("sudo")).or(default);
+        let has_rule = rule.is_some_and(|rule| rule.to_json().to_string().contains("ALL"));
+        // Without an account there is another finding.
+        let Some(hash) = shadow.lines().find_map(|line| line.strip_prefix(&*user.name)?.strip_prefix(':'))
+        else {
+            continue;
+        };
+        let has_password = !is_usual || !hash.starts_with(['!', '*', ':']);
+        let command = Command::new(["sudo", "-l", "-U", &user.name]).env("LC_ALL", "C");
+        let Ok(done) = sys.run(&command.timeout(TIMEOUT).read_only()) else { continue };
+        if let Some((severity, problem, remedy)) = problem_of(&done.text(), has_rule, has_password) {
+            let problem = format!("user {}: {problem}", config::shown_name(&user.name));
+            page.findings.add(severity, place_at(&user.at, "users"), problem, remedy);
+        }
+    }
+}
+
+/// Returns what is wrong with the rules of a user, as `sudo -l` lists them.
+fn problem_of(
+    rules: &str,
+    has_rule: bool,
+    has_password: bool,
+) -> Option<(Severity, &'static str, &'static str)> {
+    if has_rule && rules.contains("is not allowed to run sudo") {
+        let remedy =
+            "/etc/sudoers needs the line @includedir /etc/sudoers.d, and a file there the user's rule";
+        return Some((
+            Severity::Error,
+            "sudo has no rule for the user, although the key sudo is set",
+            remedy,
+        ));
+    }
+    // The last rule counts.
+    let last = rules.lines().rfind(|line| line.starts_with("    (") && line.ends_with(" ALL"))?;
+    (!has_password && !last.contains("NOPASSWD") && !rules.contains("!authenticate")).then_some((
+        Severity::Warning,
+        "sudo asks for a password, and the account has none",
+        "set sudo: ALL=(ALL) NOPASSWD:ALL for the user, or a password; of the rules that sudo -l -U lists the last counts",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rules_that_a_user_cannot_use_are_found() {
+        let rules = |rules: &str| {
+            format!(
+                "Matching Defaults entries for amy on h:\n    env_reset\n\nUser amy may run the following commands on h:\n{rules}"
+            )
+        };
+        let (all, free) = ("    (ALL : ALL) ALL\n", "    (ALL) NOPASSWD: ALL\n");
+        for (rules, has_rule, has_password, expected) in [
+            ("User amy is not allowed to run sudo on h.\n".to_string(), true, false, "has no rule"),
+            ("User amy is not allowed to run sudo on h.\n".to_string(), false, false, ""),
+            (rules(all), false, false, "asks for a password"),
+            (rules(all), true, true, ""),
+            (rules(&format!("{all}{free}")), true, false, ""),
+            (rules(&format!("{free}{all}")), true, false, "asks for a password"),
+            (rules(all).replace("env_reset", "env_reset, !authenticate"), true, false, ""),
+            (rules("    (root) /usr/bin/apt\n"), true, false, ""),
+        ] {
+            let found =
+                super::problem_of(&rules, has_rule, has_password).map_or("", |(_, problem, _)| problem);
+            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{rules}: {found}");
         }
     }
 }

@@ -22,13 +22,10 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
     for note in &result.notes {
         println!("{indent}{note}");
     }
-    if result.is_other_type {
-        println!("Invalid {}", part.name);
-        eprintln!("Error: {} {} is not a YAML dict.\n", part.schema_type.word(), part.path);
-        return;
-    }
     let is_person = std::io::stderr().is_terminal();
-    let is_annotated = args.annotate && result.findings.iter().any(|f| f.kind != FindingKind::Duplicate);
+    let is_annotated = args.annotate
+        && !result.is_other_type
+        && result.findings.iter().any(|f| f.kind != FindingKind::Duplicate);
     if is_annotated {
         for warning in &result.warnings {
             eprintln!("{indent}WARNING: {warning}");
@@ -38,15 +35,19 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
             return;
         }
     } else {
-        print_sentences(result, part, indent, is_person);
+        if result.is_other_type {
+            println!("Invalid {}", part.name);
+            eprintln!("Error: {} {} is not a YAML dict.\n", part.schema_type.word(), part.path);
+        } else {
+            print_sentences(result, part, indent, is_person);
+        }
         let style = Style { colour: is_person && has_colour(), shows_values: is_person };
-        let lines: Vec<Vec<&str>> =
-            result.sources.iter().map(|source| source.text.lines().collect()).collect();
+        let lines: Vec<Vec<String>> = result.sources.iter().map(|source| lines(&source.text)).collect();
         for (finding, severity) in result.by_position() {
             let source = result.source(finding);
             let name = source.map_or(&*part.path, |(_, source)| &*source.name);
             let index = (finding.at.line as usize).checked_sub(1);
-            let text = source.and_then(|(at, _)| lines.get(at)?.get(index?)).copied();
+            let text = source.and_then(|(at, _)| lines.get(at)?.get(index?)).map(String::as_str);
             for line in excerpt(finding, &result.key(finding), severity, name, text, style) {
                 // Escaped already; it may have colours.
                 std::eprintln!("{indent}{line}");
@@ -77,6 +78,12 @@ pub fn entry(path: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!("docs/reference/{page}{anchor}"))
+}
+
+/// Returns the lines of a text as YAML counts them: a carriage return alone ends one, too.
+fn lines(text: &str) -> Vec<String> {
+    let text = text.replace("\r\n", "\n").replace(['\r', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
+    text.lines().map(str::to_string).collect()
 }
 
 /// Returns where the key of the first finding, errors first, is documented.
@@ -251,7 +258,7 @@ fn print_source(result: &Validation, text: &str, is_here: &dyn Fn(&&Finding) -> 
     };
     let errors = marked('E', result.errors().filter(is_here).collect());
     let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).filter(is_here).collect());
-    for (i, text) in text.lines().enumerate() {
+    for (i, text) in lines(text).iter().enumerate() {
         let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
         let marks: Vec<&str> = errors.iter().chain(&deprecated).filter(here).map(|m| m.1.as_str()).collect();
         match marks.is_empty() {

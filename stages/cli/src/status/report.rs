@@ -32,7 +32,7 @@ encoding::words! {
 /// Everything that `status` shows.
 pub struct Report {
     pub state: State,
-    is_error: bool,
+    pub is_error: bool,
     boot_code: &'static str,
     pub detail: String,
     last_update: String,
