@@ -65,7 +65,7 @@ pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<Key
         leaves(node, &mut start(), &mut paths);
     }
     let known = paths.len();
-    let mut seen: std::collections::BTreeSet<Vec<String>> = paths.iter().cloned().collect();
+    let mut seen: std::collections::BTreeSet<Vec<String>> = sort::collect(paths.iter().cloned());
     for input in inputs {
         if let Some(node) = input.config.at_path(prefix) {
             let mut own = Vec::new();

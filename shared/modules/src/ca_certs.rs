@@ -51,7 +51,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut changed = false;
     if wanted.remove_defaults {
         changed |=
-            remove_default_certs(context, store, &paths.iter().cloned().collect(), activation.is_due())?;
+            remove_default_certs(context, store, &sort::collect(paths.iter().cloned()), activation.is_due())?;
     }
     for (i, (certificate, path)) in wanted.trusted.iter().zip(&paths).enumerate() {
         if !is_pem(certificate) {

@@ -259,8 +259,8 @@ impl<'a> UserCreator<'a> {
         let mut names: BTreeSet<String> = sort::collect(users.iter().map(|user| user.name.clone()));
         names.retain(|name| !self.existing.contains(name));
         if *is_repeat {
-            self.interrupted =
-                sys.read_text_if_exists(&path)?.unwrap_or_default().lines().map(Into::into).collect();
+            let earlier = sys.read_text_if_exists(&path)?.unwrap_or_default();
+            self.interrupted = sort::collect(earlier.lines().map(Into::into));
             names.extend(self.interrupted.iter().cloned());
         }
         if names.is_empty() {

@@ -78,6 +78,6 @@ pub fn record(instance: &mut Instance, reported: &str, keys: &CertificateKeys) {
     }
     if !keys.is_empty() {
         let keys = keys.iter().map(|(print, key)| (print.clone(), Json::from(key.as_str())));
-        instance.check.insert(CERTIFICATE_KEYS.into(), Json::Object(keys.collect()));
+        instance.check.insert(CERTIFICATE_KEYS.into(), Json::Object(sort::collect(keys)));
     }
 }

@@ -15,7 +15,7 @@ impl FromNode for Aliases {
     const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]).doc("The path of the device."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
         let named = reader.named::<SingleLine>(node, "a map of names to devices")?;
-        Some(Aliases(named.into_iter().map(|(name, SingleLine(device))| (name, device)).collect()))
+        Some(Aliases(sort::collect(named.into_iter().map(|(name, SingleLine(device))| (name, device)))))
     }
 }
 
