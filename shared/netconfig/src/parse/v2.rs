@@ -360,12 +360,7 @@ fn subnets(
             Some((address, options)) => (address, options),
             None => (item, item),
         };
-        let written = written.scalar_text();
-        for (name, _) in options.entries() {
-            let name_key = join_key(&key, &name.scalar_text().unwrap_or_default());
-            build.parsed.findings.unknown(&name.at, name_key, NETPLAN_ONLY);
-        }
-        let written = written.unwrap_or_default();
+        let written = written.scalar_text().unwrap_or_default();
         let network = match address::parse_network(&written, None, None) {
             Ok(network) => network,
             Err(wanted) => {
@@ -373,6 +368,10 @@ fn subnets(
                 continue;
             }
         };
+        for (name, _) in options.entries() {
+            let name_key = join_key(&key, &name.scalar_text().unwrap_or_default());
+            build.parsed.findings.unknown(&name.at, name_key, NETPLAN_ONLY);
+        }
         subnets.push(Subnet {
             method: Method::Static,
             gateway: gateways[usize::from(is_ipv6(&network.address))].take(),

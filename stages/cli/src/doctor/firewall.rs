@@ -25,6 +25,8 @@ const SAVE: [(&str, bool); 4] = [
 const MATCHES: [&str; 6] = ["tcp", "udp", "multiport", "conntrack", "state", "comment"];
 /// Targets of iptables after which the next rule follows.
 const WITHOUT_VERDICT: [&str; 8] = ["LOG", "NFLOG", "ULOG", "MARK", "CONNMARK", "AUDIT", "TRACE", "CT"];
+/// The maximum size in bytes of a list of rules that is examined. Each packet would take seconds with the larger ones of cluster nodes.
+const MAX_SIZE: usize = 256 << 10;
 /// The maximum number of chains that call each other, and of calls. Beyond them a chain counts as one that accepts.
 const MAX_DEPTH: usize = 16;
 const MAX_CALLS: usize = 10_000;
@@ -51,21 +53,31 @@ struct Packet {
 }
 
 const INPUT: [&str; 2] = ["prerouting", "input"];
-/// Packets to name servers and web servers.
-const NAMES: Packet = Packet {
+const HTTP: Packet = Packet {
     hooks: ["output", "postrouting"],
-    protocol: "udp",
-    ports: (53, 53),
+    protocol: "tcp",
+    ports: (80, 80),
     sources: (1024, 65535),
     state: "new",
     is_ipv6: false,
     may_be_redirected: false,
 };
-const HTTP: Packet = Packet { protocol: "tcp", ports: (80, 80), ..NAMES };
-const HTTPS: Packet = Packet { ports: (443, 443), ..HTTP };
+/// Packets to web servers and the usual ports of proxies.
+const WEB: [Packet; 4] = [
+    HTTP,
+    Packet { ports: (443, 443), ..HTTP },
+    Packet { ports: (3128, 3128), ..HTTP },
+    Packet { ports: (8080, 8080), ..HTTP },
+];
+/// Packets to name servers, also over TLS.
+const NAMES: [Packet; 3] = [
+    Packet { protocol: "udp", ports: (53, 53), ..HTTP },
+    Packet { ports: (53, 53), ..HTTP },
+    Packet { ports: (853, 853), ..HTTP },
+];
 /// Their answers, to any port of a client.
 const ANSWER: Packet =
-    Packet { hooks: INPUT, ports: (32768, 60999), sources: (80, 443), state: "established", ..HTTP };
+    Packet { hooks: INPUT, ports: (1025, 65535), sources: (80, 443), state: "established", ..HTTP };
 
 enum Verdict {
     Continue,
@@ -104,21 +116,25 @@ struct Firewall {
 pub fn connections(machine: &Machine, ports: &[u16], page: &mut Page) {
     // A socket of systemd may have others than sshd's configuration.
     let sockets = units::show(machine, &["ssh.socket", "sshd.socket"]).unwrap_or_default();
-    let listens = sockets.iter().flat_map(|unit| unit.all("Listen"));
-    let others = listens.filter_map(|at| at.split(' ').next()?.rsplit(':').next()?.parse().ok());
-    let ports = ports.iter().copied().chain(others);
-    let packets: Vec<Packet> =
-        ports.map(|port| Packet { hooks: INPUT, ports: (port, port), ..HTTP }).collect();
+    let active = sockets.iter().filter(|unit| unit.get("ActiveState") == "active");
+    let others = active
+        .flat_map(|unit| unit.all("Listen"))
+        .filter_map(|at| at.split(' ').next()?.rsplit(':').next()?.parse().ok());
+    let ports: Vec<u16> = ports.iter().copied().chain(others).collect();
+    let packet = |port: &u16| Packet { hooks: INPUT, ports: (*port, *port), ..HTTP };
+    let packets: Vec<Packet> = ports.iter().map(packet).collect();
     let firewall = Firewall::read(machine, page);
     let (Some(chain), is_everywhere) = firewall.dropping(machine, &packets) else { return };
-    let is_of_ufw = firewall.saved.iter().any(|(text, _)| text.contains("\n:ufw-"));
+    let is_usual = ports.iter().all(|port| *port == 22);
+    let is_of_ufw =
+        chain.starts_with("iptables") && firewall.saved.iter().any(|(text, _)| text.contains("\n:ufw-"));
     let (severity, which) = match is_everywhere {
         true => (Severity::Error, "connection"),
         false => (Severity::Note, "connection of one version of IP"),
     };
     let remedy = match () {
-        () if is_of_ufw => "ufw allow OpenSSH",
-        () if chain.contains("firewalld") => {
+        () if is_usual && is_of_ufw => "ufw allow OpenSSH",
+        () if is_usual && chain.contains("firewalld") => {
             "firewall-cmd --permanent --add-service=ssh; firewall-cmd --reload"
         }
         () => {
@@ -139,8 +155,8 @@ pub fn requests(machine: &Machine, page: &mut Page) {
     let firewall = Firewall::read(machine, page);
     page.findings.layer = Layer::Machine;
     for (what, packets) in [
-        ("every request to a web server", &[HTTP, HTTPS][..]),
-        ("every request to a name server", &[NAMES]),
+        ("every request to a web server or proxy", &WEB[..]),
+        ("every request to a name server", &NAMES),
         ("the answers to all requests of this machine", &[ANSWER]),
     ] {
         if let (Some(chain), true) = firewall.dropping(machine, packets) {
@@ -155,7 +171,8 @@ impl Firewall {
         let mut run = |argv: &[&str]| {
             machine.sys.which(argv[0])?;
             let command = Command::new(argv).timeout(TIMEOUT).read_only();
-            Some(page.findings.read(machine.sys.run(&command))?.text())
+            let text = page.findings.read(machine.sys.run(&command))?.text();
+            Some(text).filter(|text| text.len() <= MAX_SIZE)
         };
         let saved = SAVE.iter().filter_map(|(program, is_ipv6)| Some((run(&[program])?, *is_ipv6))).collect();
         let nft = run(&["nft", "--terse", "--json", "list", "ruleset"]).unwrap_or_default();
@@ -183,12 +200,17 @@ impl Firewall {
     fn drops(&self, mut packet: Packet) -> Option<String> {
         let texts = || self.saved.iter().map(|(text, _)| text).chain([&self.nft]);
         packet.may_be_redirected = texts().any(|text| REDIRECTS.iter().any(|word| text.contains(word)));
+        // The rules before a redirection see other ports than those after it.
+        let hooks = &packet.hooks[usize::from(packet.may_be_redirected)..];
+        if packet.may_be_redirected && packet.hooks != INPUT {
+            return None;
+        }
         let saved = self.saved.iter().filter(|(_, is_ipv6)| *is_ipv6 == packet.is_ipv6);
         let saved = saved.map(|(text, _)| ("iptables", packet.chains_of_iptables(text)));
         saved.chain([("nftables", packet.chains_of_nft(&self.nft))]).find_map(|(kind, chains)| {
             let drops = |chain: &&Chain| {
                 let (accepts, ends) = outcome(&chains, chain, MAX_DEPTH, &mut MAX_CALLS.clone());
-                packet.hooks.contains(&&*chain.hook) && !accepts && (!ends || chain.drops)
+                hooks.contains(&&*chain.hook) && !accepts && (!ends || chain.drops)
             };
             let chain = chains.iter().find(drops)?;
             Some(format!("{kind}: table {}, chain {}", chain.table, chain.name))
@@ -242,11 +264,17 @@ impl Packet {
                 let is_number = |word: &str| word.parse::<u8>().is_ok();
                 (!words().any(is_number)).then(|| words().any(|word| [self.protocol, "all"].contains(&word)))
             }
-            "nfproto" => Some((values == "ipv6") == self.is_ipv6),
+            "nfproto" | "family" => {
+                let names = if self.is_ipv6 { ["ipv6", "ip6"] } else { ["ipv4", "ip"] };
+                Some(words().any(|word| names.contains(&word)))
+            }
             "status" => (values == "dnat" && !self.may_be_redirected).then_some(false),
             "state" | "--state" | "--ctstate" => {
                 let has = |state: &str| words().any(|word| word.eq_ignore_ascii_case(state));
-                (!has("dnat") || !self.may_be_redirected).then(|| has(self.state))
+                // Packets without tracking have another state.
+                let may_be_other =
+                    has("untracked") || has("invalid") || has("dnat") && self.may_be_redirected;
+                (has(self.state) || !may_be_other).then(|| has(self.state))
             }
             "dport" | "--dport" | "--dports" | "sport" | "--sport" | "--sports" => {
                 let range = |word: &str| {
@@ -278,7 +306,9 @@ impl Packet {
             match words[..] {
                 [name] if name.starts_with('*') => table = &name[1..],
                 [name, policy, ..] if name.starts_with(':') => {
-                    chains.push(Chain::new(table, &name[1..], &name[1..].to_lowercase(), policy == "DROP"));
+                    // Only a built-in chain has a policy.
+                    let hook = if policy == "-" { String::new() } else { name[1..].to_lowercase() };
+                    chains.push(Chain::new(table, &name[1..], &hook, policy == "DROP"));
                 }
                 ["-A", name, ref rest @ ..] => {
                     if let Some(chain) = chains.iter_mut().rfind(|chain| chain.name == name) {
@@ -328,6 +358,7 @@ impl Packet {
     fn chains_of_nft(&self, text: &str) -> Vec<Chain> {
         let mut chains: Vec<Chain> = Vec::new();
         let all = config::json::value(text.as_bytes()).unwrap_or_default();
+        let tables = || json::items(&all, "nftables").map(|item| &item["table"]);
         for item in json::items(&all, "nftables") {
             let (chain, rule) = (&item["chain"], &item["rule"]);
             let of = if chain.is_object() { chain } else { rule };
@@ -335,7 +366,17 @@ impl Packet {
             if family != "inet" && family != if self.is_ipv6 { "ip6" } else { "ip" } {
                 continue;
             }
-            let table = format!("{family} {}", json::text(of, "table"));
+            let name = json::text(of, "table");
+            // A dormant table has no effect; nft has printed its flag in several ways.
+            let has_flags = |table: &Value| {
+                json::text(table, "family") == family
+                    && json::text(table, "name") == name
+                    && !table["flags"].is_null()
+            };
+            if tables().any(has_flags) {
+                continue;
+            }
+            let table = format!("{family} {name}");
             if chain.is_object() {
                 let drops = json::text(chain, "policy") == "drop";
                 chains.push(Chain::new(&table, json::text(chain, "name"), json::text(chain, "hook"), drops));
@@ -387,12 +428,18 @@ impl Packet {
     fn fulfils_nft(&self, left: &Value, right: &Value, operator: &str) -> Option<bool> {
         let (protocol, name) = match left.as_object()?.iter().next()? {
             (kind, value) if kind == "payload" => (json::text(value, "protocol"), json::text(value, "field")),
-            (_, value) => ("", json::text(value, "key")),
+            (_, value) => match json::text(value, "key") {
+                "protocol" => ("", "family"),
+                name => ("", name),
+            },
         };
         let is_of_protocol = match protocol {
             "" | "th" => Some(true),
             "ip" | "ip6" => Some((protocol == "ip6") == self.is_ipv6),
-            _ => self.fulfils("-p", protocol),
+            "tcp" | "udp" | "icmp" | "icmpv6" | "sctp" | "dccp" | "esp" | "ah" => {
+                self.fulfils("-p", protocol)
+            }
+            _ => None,
         };
         let holds = self.fulfils(name, &values(right));
         let holds = match operator {

@@ -362,7 +362,8 @@ fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
             all.join(", "),
             file.unwrap_or_default()
         );
-        page.findings.warning("sshd", problem, "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh");
+        // A note: a tunnel may lead to it.
+        page.findings.add(Severity::Note, "sshd", problem, "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh");
     }
 }
 

@@ -84,11 +84,14 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
         page.findings.warning(NAME_SERVICES, problem, "add dns to the line hosts:");
     }
     let servers = sys.read_text(RESOLV).unwrap_or_default();
-    let servers: Vec<&str> = servers.lines().filter_map(|line| line.strip_prefix("nameserver ")).collect();
+    let servers: Vec<&str> = servers
+        .lines()
+        .filter_map(|line| line.strip_prefix("nameserver")?.strip_prefix([' ', '\t']).map(str::trim))
+        .collect();
     let asks_resolved = hosts.is_some_and(|hosts| hosts.contains("resolve"));
     if sys.exists(RESOLV) && servers.is_empty() && !gateways.is_empty() && !asks_resolved && boot.has_failed {
         let remedy = "add name servers to the network configuration; a line is: nameserver ADDRESS";
-        page.findings.warning(RESOLV, "it names no server, so names cannot be resolved", remedy);
+        page.findings.warning(RESOLV, "it names no server, so names are asked of 127.0.0.1", remedy);
     }
     lines.push(format!(
         "name servers: {}",

@@ -322,19 +322,30 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
 
 /// Returns the files that messages of shells name: `PATH: not found`, or `PATH: INTERPRETER: bad interpreter`.
 fn named_files(evidence: &[String]) -> Vec<String> {
-    const ENDS: [&str; 5] =
-        [": not found", ": No such file", ": bad interpreter", ": cannot execute", DENIED];
+    const ENDS: [&str; 4] = [": not found", ": No such file", ": bad interpreter", ": cannot execute"];
     let before = |line: &&String| ENDS.iter().filter_map(|end| line.find(end)).min();
     let lines = evidence.iter().filter_map(|line| line.get(..before(&line)?));
     let words = lines.flat_map(str::split_whitespace).map(|word| word.trim_matches([':', '\'', '"']));
-    words.filter(|word| word.starts_with('/')).map(str::to_string).collect()
+    let words = words.filter(|word| word.starts_with('/'));
+    words.chain(evidence.iter().filter_map(|line| denied_program(line))).map(str::to_string).collect()
+}
+
+/// Returns the file that a shell may not execute: `SCRIPT: 3: PATH: Permission denied`, `sh: PATH: …`. Other programs and
+/// redirections have such messages about files that they may not read or write.
+fn denied_program(line: &str) -> Option<&str> {
+    let mut parts = line[..line.find(DENIED)?].rsplit(": ");
+    let (path, before) = (parts.next()?, parts.next()?);
+    let is_number = before.trim_start_matches("line ").parse::<u32>().is_ok();
+    let is_shell = ["sh", "bash", "dash"].contains(&before.rsplit('/').next().unwrap_or_default());
+    (path.starts_with('/') && !path.contains(' ') && (is_number || is_shell)).then_some(path)
 }
 
 /// Returns the mount with one of these files or with the user's scripts, if its option noexec forbids their execution.
 fn without_execution(machine: &Machine, files: &[String]) -> Option<String> {
     let mounts = machine.sys.mounts().unwrap_or_default();
     let scripts = machine.layout.user_scripts();
-    files.iter().rev().chain([&scripts]).find_map(|file| {
+    let is_file = |path: &&String| machine.sys.metadata(path.as_str()).is_ok_and(|meta| meta.is_file());
+    files.iter().rev().filter(is_file).chain([&scripts]).find_map(|file| {
         let is_above = |mount: &&system::MountInfo| {
             mount.mount_point == "/" || file.starts_with(&format!("{}/", mount.mount_point))
         };
@@ -387,9 +398,22 @@ fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String
         let text = machine.sys.read_text(&file).ok()?;
         (1..).zip(text.lines()).find_map(|(number, line)| {
             // `Acquire::http::Proxy "http://USER:PASSWORD@HOST:PORT/";`, `https_proxy=http://HOST`
-            let host = line.to_ascii_lowercase().contains("proxy").then(|| line.split_once("://"))??.1;
-            let host = host.split(['/', '"', ';']).next()?.rsplit('@').next()?.split(':').next()?;
-            let is_named = !host.is_empty() && evidence.iter().any(|text| text.contains(host));
+            let is_comment = line.trim_start().starts_with(['#', '/']);
+            let is_proxy = !is_comment && line.to_ascii_lowercase().contains("proxy");
+            let host = is_proxy.then(|| line.split_once("://"))??.1;
+            let host = host.split(['/', '"', ';']).next()?.rsplit('@').next()?;
+            // An IPv6 address has brackets, and colons in them.
+            let end = host.find(']').map_or_else(|| host.find(':').unwrap_or(host.len()), |end| end + 1);
+            let host = &host[..end];
+            // Not a part of another name or address.
+            let is_part = |c: char| c.is_alphanumeric() || c == '-';
+            let is_whole = |text: &String| {
+                text.match_indices(host).any(|(at, _)| {
+                    let after = text[at + host.len()..].trim_start_matches('.');
+                    !text[..at].ends_with(|c| is_part(c) || c == '.') && !after.starts_with(is_part)
+                })
+            };
+            let is_named = !host.is_empty() && evidence.iter().any(is_whole);
             is_named.then(|| (format!("{file}, line {number}"), host.to_string()))
         })
     })

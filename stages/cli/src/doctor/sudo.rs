@@ -15,6 +15,8 @@ use crate::machine::Machine;
 const RULES: &str = "/etc/sudoers.d/90-cloud-init-users";
 // Wait: doctor | visudo, which checks the rules of sudo | -
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum number of users whose rules are asked for.
+const MAX_USERS: usize = 10;
 
 pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let sys = &machine.sys;
@@ -33,7 +35,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         return;
     };
     let is_of_root = |meta: std::fs::Metadata| meta.uid() == 0 && meta.mode() & 0o4000 != 0;
-    if sys.exists(RULES) && !sys.metadata(&program).is_ok_and(is_of_root) {
+    // A script in its place calls another program.
+    let is_binary = sys.read_head(&program, 4).is_ok_and(|start| start == b"\x7fELF");
+    if sys.exists(RULES) && is_binary && !sys.metadata(&program).is_ok_and(is_of_root) {
         let remedy = format!("chown root {program}; chmod 4755 {program}");
         page.findings.error(
             program,
@@ -73,7 +77,8 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
     let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
     // Other modules may know other passwords, or ask for none.
     let is_usual = !sys.read_text("/etc/pam.d/sudo").unwrap_or_default().contains("sufficient");
-    for user in login::configured_users(merged).into_iter().filter(|user| user.name != "root") {
+    for user in login::configured_users(merged).into_iter().filter(|user| user.name != "root").take(MAX_USERS)
+    {
         let default = merged.at_path(&["system_info", "default_user", "sudo"]).filter(|_| user.is_default);
         let rule = user.map.and_then(|map| map.get("sudo")).or(default);
         let has_rule = rule.is_some_and(|rule| rule.to_json().to_string().contains("ALL"));
@@ -107,9 +112,16 @@ fn problem_of(
             remedy,
         ));
     }
-    // The last rule counts.
-    let last = rules.lines().rfind(|line| line.starts_with("    (") && line.ends_with(" ALL"))?;
-    (!has_password && !last.contains("NOPASSWD") && !rules.contains("!authenticate")).then_some((
+    // The last rule about root counts.
+    let is_of_root = |line: &&str| {
+        let users = line.strip_prefix("    (").and_then(|line| line.split_once(')')).map(|(users, _)| users);
+        users.is_some_and(|users| users.contains("ALL") || users.contains("root")) && line.ends_with(" ALL")
+    };
+    let last = rules.lines().rfind(is_of_root)?;
+    // With these sudo asks for another password, or for none.
+    let others = ["!authenticate", "targetpw", "rootpw", "runaspw", "exempt_group"];
+    let is_usual = !others.iter().any(|setting| rules.contains(setting));
+    (!has_password && !last.contains("NOPASSWD") && is_usual).then_some((
         Severity::Warning,
         "sudo asks for a password, and the account has none",
         "set sudo: ALL=(ALL) NOPASSWD:ALL for the user, or a password; of the rules that sudo -l -U lists the last counts",
@@ -135,6 +147,8 @@ mod tests {
             (rules(&format!("{free}{all}")), true, false, "asks for a password"),
             (rules(all).replace("env_reset", "env_reset, !authenticate"), true, false, ""),
             (rules("    (root) /usr/bin/apt\n"), true, false, ""),
+            (rules(&format!("{free}    (postgres) ALL\n")), true, false, ""),
+            (rules(all).replace("env_reset", "targetpw"), false, false, ""),
         ] {
             let found =
                 super::problem_of(&rules, has_rule, has_password).map_or("", |(_, problem, _)| problem);

@@ -21,6 +21,11 @@ pub fn refusal(sys: &System) -> Option<String> {
         for (number, rule) in rules(&text).filter(|(_, rule)| is_of_sshd(rule)) {
             let has =
                 |word: &str| rule.split(':').skip(2).any(|option| option.trim().eq_ignore_ascii_case(word));
+            let is_command = |option: &str| option.trim().to_ascii_lowercase().starts_with("aclexec");
+            if rule.split(':').skip(2).any(is_command) {
+                // It decides.
+                return None;
+            }
             let refuses = has("deny") || file == DENY && !has("allow");
             if refuses && is_of_every_client(&rule) {
                 return SERVERS.iter().find(is_built_with_it).map(|_| format!("{file}, line {number}"));
