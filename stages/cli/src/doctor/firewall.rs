@@ -543,6 +543,14 @@ mod tests {
             ),
             (":INPUT DROP [0:0]\n-A INPUT ! -i lo -j ACCEPT\n", [false, false, false]),
             (":INPUT DROP [0:0]\n-A INPUT -j NFQUEUE --queue-num 0\n", [false, false, false]),
+            (
+                ":INPUT DROP [0:0]\n-A INPUT -m conntrack --ctstate INVALID,UNTRACKED -j SYNPROXY\n",
+                [false, false, false],
+            ),
+            (
+                ":INPUT ACCEPT [0:0]\n:input - [0:0]\n-A INPUT -i eth1 -j input\n-A input -j DROP\n",
+                [false, false, false],
+            ),
             (":INPUT ACCEPT [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j DROP\n", [true, false, false]),
             (
                 ":INPUT ACCEPT [0:0]\n-A INPUT -s 192.0.2.1 -p tcp -m tcp --dport 22 -j DROP\n",
@@ -594,6 +602,8 @@ mod tests {
             format!(r#"{{"match":{{"op":"in","left":{{"{kind}":{{"key":"{key}"}}}},"right":{right}}}}}"#)
         };
         let accept = r#"{"accept":null}"#;
+        let both = r#"{"set":["ip","ip6","ipv4","ipv6"]}"#;
+        let of_ether = r#"{"match":{"op":"==","left":{"payload":{"protocol":"ether","field":"saddr"}},"right":"52:54:00:00:00:01"}}"#;
         let states = r#"{"vmap":{"key":{"ct":{"key":"state"}},"data":{"set":[["invalid",{"drop":null}],["established",{"accept":null}]]}}}"#;
         for (policy, rules, expected) in [
             ("accept", vec![], [false, false, false]),
@@ -622,6 +632,23 @@ mod tests {
             ("drop", vec![key("ct", "status", "\"dnat\"") + "," + accept], [true, true, false]),
             ("drop", vec![key("meta", "nfproto", "\"ipv6\"") + "," + accept], [true, true, false]),
             (
+                "drop",
+                vec![key("meta", "nfproto", both) + "," + &port("22") + "," + accept],
+                [false, true, false],
+            ),
+            (
+                "drop",
+                vec![key("meta", "protocol", both) + "," + &port("22") + "," + accept],
+                [false, true, false],
+            ),
+            ("drop", vec![key("meta", "protocol", "\"arp\"") + "," + accept], [true, true, false]),
+            ("drop", vec![of_ether.to_string() + "," + accept], [false, false, false]),
+            (
+                "drop",
+                vec![key("ct", "state", r#"["established","untracked"]"#) + "," + accept],
+                [false, false, false],
+            ),
+            (
                 "accept",
                 vec![
                     r#"{"jump":{"target":"own"}}"#.into(),
@@ -645,6 +672,13 @@ mod tests {
             );
             assert!(config::json::value(nft.as_bytes()).is_ok(), "{nft}");
             check(&Firewall { saved: Vec::new(), nft }, &format!("{policy} {rules:?}"), expected);
+        }
+        for (table, is_active) in [("", true), (r#","flags":["dormant"]"#, false)] {
+            let nft = format!(
+                r#"{{"nftables":[{{"table":{{"family":"inet","name":"f"{table}}}}},
+                {{"chain":{{"family":"inet","table":"f","name":"in","hook":"input","policy":"drop"}}}}]}}"#
+            );
+            check(&Firewall { saved: Vec::new(), nft }, table, [is_active, is_active, false]);
         }
     }
 }
