@@ -15,7 +15,7 @@ use crate::machine::Machine;
 const RULES: &str = "/etc/sudoers.d/90-cloud-init-users";
 // Wait: doctor | visudo, which checks the rules of sudo | -
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum number of users whose rules are asked for.
+/// The maximum number of users whose rules are listed.
 const MAX_USERS: usize = 10;
 
 pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
