@@ -291,6 +291,26 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             ],
             &["good:1", "a:0", "b:0", "c:0", "d:0"],
         ),
+        (
+            v1,
+            "- {type: physical, name: 'good:1', mtu: 9000, mac_address: '52:54:00:00:00:02', subnets: [{type: dhcp6}]}\n",
+            &[
+                "net:4:3: network.config[1].mac_address: an alias has that of its device; ignored",
+                "net:4:3: network.config[1].mtu: an alias has that of its device; ignored",
+            ],
+            &["good:2"],
+        ),
+        (
+            v1,
+            "- {type: physical, name: 'a b'}\n- {type: physical, name: 'c/d'}\n- {type: bridge, name: r, bridge_interfaces: ['c/d', good, 'a b']}\n",
+            &[
+                "net:4:3: network.config[1]: invalid name (a slash, whitespace, a control character or a shell metacharacter); \
+                 ignoring the device",
+                "net:5:3: network.config[2]: invalid name (a slash, whitespace, a control character or a shell metacharacter); \
+                 ignoring the device",
+            ],
+            &["good:1", "r:0"],
+        ),
     ] {
         let (mut reported, found) = read(&format!("{head}{text}")).unwrap();
         let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
@@ -302,6 +322,91 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Only a NIC has aliases: a colon in another name means nothing.
+#[test]
+fn aliases_are_their_devices() {
+    let mac = "mac_address: '52:54:00:00:00:01'";
+    let nic = format!("{{type: physical, name: eth0, mtu: 1400, {mac}}}");
+    let shown = |entries: &str| {
+        let text = format!("{{version: 1, config: [{entries}]}}");
+        let root = config::yaml::parse("net", &text).unwrap().root;
+        let parsed = parse::parse(&root, &facts()).unwrap();
+        let links = parsed.model.links.iter().map(|l| {
+            let mtu = l.mtu.as_ref().map_or(0, |mtu| mtu.as_int().unwrap());
+            let servers = l.dns.iter().flat_map(|dns| &dns.servers).count();
+            let members = [&l.bond, &l.vlan_link].map(|name| name.as_deref().unwrap_or("-").to_string());
+            let ports = l.ports.join(",");
+            format!(
+                "{} {:?} {} {mtu} {} {servers} {} [{ports}]",
+                l.name,
+                l.kind,
+                l.mac.is_some(),
+                l.subnets.len(),
+                members.join(" ")
+            )
+        });
+        (Vec::from_iter(links), parsed.findings.iter().count())
+    };
+    for (entries, links, findings) in [
+        (
+            format!("{{type: physical, name: 'eth0:1', mtu: 1400, {mac}, subnets: [{{type: dhcp}}]}}"),
+            &["eth0 Physical true 1400 1 0 - - []"][..],
+            0,
+        ),
+        (
+            format!("{nic}, {{type: physical, name: 'eth0:x', mtu: 1400, {mac}, subnets: [{{type: dhcp}}]}}"),
+            &["eth0 Physical true 1400 1 0 - - []"],
+            0,
+        ),
+        (
+            "{type: physical, name: 'lo:1', subnets: [{type: manual}]}, {type: physical, name: 'a:x'}".into(),
+            &["a:x Physical false 0 0 0 - - []", "lo Loopback false 0 1 0 - - []"],
+            0,
+        ),
+        (
+            "{type: bond, name: 'x:1', bond_interfaces: [], params: {}, subnets: [{type: dhcp}]}, {type: bridge, name: 'x:2', \
+             bridge_interfaces: []}, {type: vlan, name: 'x:3', vlan_id: 3, vlan_link: 'x:1'}"
+                .into(),
+            &[
+                "x:1 Bond false 0 1 0 - - []",
+                "x:2 Bridge false 0 0 0 - - []",
+                "x:3 Vlan false 0 0 0 - x:1 []",
+            ],
+            0,
+        ),
+        (
+            format!(
+                "{nic}, {{type: physical, name: 'eth0:1'}}, {{type: physical, name: 'eth1:1'}}, \
+                 {{type: bridge, name: r, bridge_interfaces: ['eth0:1', eth0, 'eth1:1']}}, \
+                 {{type: vlan, name: v, vlan_id: 3, vlan_link: 'eth0:1'}}, \
+                 {{type: nameserver, address: 1.1.1.1, interface: 'eth0:1'}}"
+            ),
+            &[
+                "eth0 Physical true 1400 0 1 - - []",
+                "r Bridge false 0 0 0 - - [eth0,eth1]",
+                "v Vlan false 0 0 0 - eth0 []",
+                "eth1 Physical false 0 0 0 - - []",
+            ],
+            0,
+        ),
+        (
+            format!(
+                "{{type: bond, name: b, bond_interfaces: ['eth0:1', 'eth1:1'], params: {{}}}}, {nic}, \
+                 {{type: physical, name: 'eth0:1'}}, {{type: physical, name: 'eth1:1'}}"
+            ),
+            &[
+                "b Bond false 0 0 0 - - []",
+                "eth0 Physical true 1400 0 0 b - []",
+                "eth1 Physical false 0 0 0 b - []",
+            ],
+            0,
+        ),
+    ] {
+        let links = links.iter().map(ToString::to_string).collect();
+        assert_eq!(shown(&entries), (links, findings), "{entries}");
+    }
 }
 
 /// Values of the right type that no network service accepts: those that it would ignore are ignored, the others are reported.

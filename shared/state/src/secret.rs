@@ -4,21 +4,23 @@ use serde_json::Value;
 
 /// The longest name in a text.
 const MAX_NAME_LENGTH: usize = 64;
+/// The characters that end the host of a URL.
+const URL_ENDS: [char; 3] = ['/', '?', '#'];
 /// A name that ends in one of these, without separators, a plural's `s` and a number, names a secret.
 #[rustfmt::skip]
 const SECRET_SUFFIXES: &[&str] = &[
     "password", "passwd", "passphrase", "passcode", "pwd", "adminpass", "rootpass", "userpass", "secret", "token",
     "credential", "apikey", "psk", "otp", "bearer", "authorization", "cookie", "session", "sessionid", "signature", "seed",
-    "connectionstring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
+    "rootpw", "adminpw", "userpw", "dbpass", "sshpass", "jwt", "sasurl", "connectionstring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
 ];
 /// A name whose last word is one of these names a secret. Longer words end in them as well (`bypass`, `spin`).
-const SECRET_WORDS: &[&str] = &["pass", "pin", "pw"];
+const SECRET_WORDS: &[&str] = &["pass", "pin", "pw", "sig"];
 /// Words that make a following `key` or `keys` a secret.
 #[rustfmt::skip]
 const SECRET_KEY_KINDS: &[&str] = &[
     "access", "account", "activation", "admin", "auth", "authentication", "authorization", "cert", "certificate", "client",
     "consumer", "decryption", "deploy", "encryption", "enrollment", "hmac", "license", "master", "preshared", "private",
-    "registration", "secret", "service", "shared", "signing", "ssl", "storage", "tls", "validation", "wireguard",
+    "registration", "secret", "service", "shared", "signing", "ssl", "storage", "tls", "validation", "wep", "wireguard", "wireless",
 ];
 /// Words after the name of a secret that denote its encoding: the value is still secret.
 const ENCODING_WORDS: &[&str] =
@@ -91,13 +93,22 @@ fn words(name: &str) -> Vec<String> {
 /// Returns whether text contains a private key, a URL with a password, or a secret with its name (`password=x`, `"pin": 1`).
 fn is_secret_text(text: &str) -> bool {
     let has_password = |rest: &str| {
-        let authority = rest.split(|c: char| c.is_whitespace() || "/?#".contains(c)).next();
-        authority.and_then(|a| a.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+        let url = rest.split(|c: char| c.is_whitespace() || c == '"').next().unwrap_or_default();
+        let login = url.rsplit_once('@').and_then(|(login, _)| login.split_once(':'));
+        login.is_some_and(|(user, password)| {
+            // A password may contain the characters that end a host, but `h:80/a@b` has a port and a path.
+            let is_password = |end: usize| {
+                let head = &password[..end];
+                head.contains('@') || !(user.contains(['@', '[']) || head.bytes().all(|b| b.is_ascii_digit()))
+            };
+            !user.contains(URL_ENDS) && password.find(URL_ENDS).is_none_or(is_password)
+        })
     };
-    // A line of an interfaces file: `wpa-psk x`.
+    // A line of an interfaces file: `wpa-psk x y`. Without a separator in the name it may be a title: `Session host`.
     let is_setting = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().take(3).collect();
-        matches!(words[..], [name, value] if name.len() <= MAX_NAME_LENGTH && value != "=" && has_secret_name(name))
+        let mut words = line.split_whitespace();
+        let name = words.next().filter(|name| name.contains(['-', '_']) && name.chars().all(is_name_char));
+        name.is_some_and(is_secret_setting) && words.next().is_some_and(|value| value != "=")
     };
     text.contains("PRIVATE KEY-----")
         || has_secret_assignment(text)
@@ -105,14 +116,27 @@ fn is_secret_text(text: &str) -> bool {
         || text.split("://").skip(1).any(has_password)
 }
 
+fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
+fn is_secret_setting(name: &str) -> bool {
+    name.len() <= MAX_NAME_LENGTH && has_secret_name(name)
+}
+
 fn has_secret_assignment(text: &str) -> bool {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let mut parts = text.split(['=', ':']).peekable();
-    while let (Some(before), Some(value)) = (parts.next(), parts.peek()) {
-        let before = before.trim_end_matches(|c: char| c.is_whitespace() || "'\"\\".contains(c));
-        let name = &before[before.trim_end_matches(is_name).len()..];
+    let mut parts = text.split_inclusive(['=', ':']).peekable();
+    while let (Some(part), Some(value)) = (parts.next(), parts.peek()) {
+        let value = value.trim_end_matches(['=', ':']);
+        let before = part.trim_end_matches(['=', ':']);
+        let named = before.trim_end_matches(|c: char| c.is_whitespace() || "'\"\\".contains(c));
+        let name = &named[named.trim_end_matches(is_name_char).len()..];
+        // A colon alone is part of a host, an image or an identifier as well: `session:8080`.
+        let is_assignment = part.ends_with('=')
+            || before[named.len()..].contains(['\'', '"'])
+            || value.starts_with(|c: char| c.is_whitespace() || c == '\'' || c == '"');
         // base64 ends in `=` as well.
-        if name.len() <= MAX_NAME_LENGTH && !value.trim_start().is_empty() && has_secret_name(name) {
+        if is_assignment && !value.trim_start().is_empty() && is_secret_setting(name) {
             return true;
         }
     }
@@ -136,7 +160,8 @@ mod tests {
              shared_keys license_key token2 password1 pwd psk pin pin2 pass connection_string connectionStrings \
              bearer bearerToken authorization cert_key tlsKey kubeconfig kube_config kubeconfig_b64 dockercfg \
              .dockerconfigjson cookie cookies session session_id sessionId signature X-Amz-Signature otp totp \
-             seed random_seed root_pw"
+             seed random_seed root_pw rootpw adminpw userpw dbpass sshpass sig X-Sig jwt id_jwt wep_key wep-key0 \
+             wireless_key sas_url sasUrl"
             .split(' ')
         {
             assert!(is_secret(name, &json!("s")), "{name}");
@@ -152,6 +177,19 @@ mod tests {
             "http://h/x?X-Amz-Signature=x",
             "KUBELET_CA: x\nKUBELET_TOKEN: x\n",
             "iface wlan0 inet dhcp\n  wpa-psk x\n",
+            "iface wlan0 inet dhcp\n  wpa-psk x y z\n",
+            "wep-key0 x",
+            "wireless-key s:x restricted",
+            "{\"password\":\"x\"}",
+            "{'pin':1}",
+            r#"{\"password\":\"x\"}"#,
+            "password:\"x\"",
+            "password:\n  x",
+            "http://h/x?sp=r&sig=x",
+            "http://user:pa/ss@proxy:3128/",
+            "http://user:p#w@proxy/",
+            "http://a@b:word@proxy/x@y",
+            "http://user:1@proxy/x@y",
             "{\"a\": 1, \"password\" : \"x\"}",
             "proxies: http://a,https://user:word@proxy",
         ] {
@@ -187,6 +225,21 @@ mod tests {
             "console=ttyS0 ds=nocloud",
             "cGlu=",
             "the password is x",
+            "Seed Node",
+            "Session host",
+            "PIN pad",
+            "tcp://my-session:8080 x",
+            "arn:aws:secretsmanager:r:1:secret:prod/db",
+            "ghcr.io/org/vault-token:1.2",
+            "tcp://session:8080",
+            "http://auth-token:9000/",
+            "seed:7000",
+            "ds=nocloud;seed:x",
+            "http://h:80/a@b",
+            "http://[::1]/a@b",
+            "ssh://git@h:org/a@b",
+            "http://h?a:b@c",
+            "{\"a\":\"http://h:x\",\"b\":\"c@d\"}",
         ] {
             assert!(!is_secret("x", &json!(text)), "{text}");
         }

@@ -157,11 +157,15 @@ impl Command {
         Command::new(program.iter().map(AsRef::as_ref)).user_args(args)
     }
 
-    /// Appends arguments that a user wrote, of which any may be a secret: only the names of long options are shown.
+    /// Appends arguments that a user wrote, of which any may be a secret: only the names of long options are shown,
+    /// which consist of letters, digits and hyphens.
     pub fn user_args<S: AsRef<str>>(self, words: impl IntoIterator<Item = S>) -> Command {
+        let is_option = |word: &str| {
+            word.starts_with("--") && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
         words.into_iter().fold(self, |command, word| match word.as_ref().split_once('=') {
-            Some((name, value)) if name.starts_with("--") => command.secret(&format!("{name}="), value),
-            None if word.as_ref().starts_with("--") => command.arg(word.as_ref()),
+            Some((name, value)) if is_option(name) => command.secret(&format!("{name}="), value),
+            None if is_option(word.as_ref()) => command.arg(word.as_ref()),
             _ => command.secret("", word.as_ref()),
         })
     }
@@ -344,6 +348,10 @@ mod tests {
             (
                 Command::of_user(&["a", "b", "--c", "--d=geheim", "-pgeheim"]),
                 "['a', 'REDACTED', '--c', '--d=REDACTED', 'REDACTED'] with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::of_user(&["a", "--key:geheim", "--key:geheim=b", "--no-key2", "--"]),
+                "['a', 'REDACTED', 'REDACTED', '--no-key2', '--'] with allowed return codes [0] (shell=False, capture=True)",
             ),
             (
                 Command::new(["sh", "-c", "it's", "a\\\"'b", "\n\u{1}ä", ""]).accept_all(),

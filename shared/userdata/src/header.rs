@@ -3,8 +3,8 @@
 
 use crate::transfer::{decode_charset, trim_line_end};
 
-/// The maximum number of headers of an entity, and of parameters of a header; others are ignored. In memory they are up to
-/// forty times as large as in the message.
+/// The maximum number of headers of an entity, and of parameters of a header; others are ignored, except as many again
+/// of the `Content-` headers. In memory they are up to forty times as large as in the message.
 const MAX_COUNT: usize = 100;
 
 /// Header names and values in their original order, with folded lines joined.
@@ -18,6 +18,7 @@ impl Headers {
         let mut headers: Vec<(String, String)> = Vec::new();
         let mut rest = entity;
         let mut first = true;
+        let mut is_kept = true;
         while !rest.is_empty() {
             let end = rest.iter().position(|b| *b == b'\n').map_or(rest.len(), |i| i + 1);
             let line = trim_line_end(&rest[..end]);
@@ -27,14 +28,17 @@ impl Headers {
                 break;
             }
             if matches!(line[0], b' ' | b'\t') {
-                if let Some((_, value)) = headers.last_mut() {
+                if let Some((_, value)) = headers.last_mut().filter(|_| is_kept) {
                     value.push(' ');
                     value.push_str(&text());
                 }
             } else if let Some(colon) = name_end(line) {
-                if headers.len() < MAX_COUNT {
+                let name = String::from_utf8_lossy(&line[..colon]);
+                let is_content = name.get(..8).is_some_and(|head| head.eq_ignore_ascii_case("content-"));
+                is_kept = headers.len() < if is_content { 2 * MAX_COUNT } else { MAX_COUNT };
+                if is_kept {
                     let value = String::from_utf8_lossy(&line[colon + 1..]).trim().to_string();
-                    headers.push((String::from_utf8_lossy(&line[..colon]).into_owned(), value));
+                    headers.push((name.into_owned(), value));
                 }
             } else if !(first && line.starts_with(b"From ")) {
                 // The first line may be an mbox separator; any other line begins the body.
@@ -291,5 +295,15 @@ mod tests {
         let (headers, body) = Headers::parse(many.as_bytes());
         assert_eq!((headers.0.len(), body), (MAX_COUNT, &b"body"[..]));
         assert_eq!(parameters(headers.get("c").unwrap()).len(), MAX_COUNT);
+        let others = "X: y\n".repeat(MAX_COUNT + 1);
+        let late = format!("{others} folded\ncontent-TYPE: a/b;\n c=d\nY: z\n e=f\n\nbody");
+        let (headers, _) = Headers::parse(late.as_bytes());
+        assert_eq!(
+            (headers.0.len(), headers.get("x"), headers.0[MAX_COUNT - 1].1.as_str()),
+            (101, Some("y"), "y")
+        );
+        assert_eq!(headers.get("content-type"), Some("a/b; c=d"));
+        let many = "Content-X: y\n".repeat(1000);
+        assert_eq!(Headers::parse(many.as_bytes()).0.0.len(), 2 * MAX_COUNT);
     }
 }

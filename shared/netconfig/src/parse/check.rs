@@ -30,13 +30,14 @@ fn check_names(build: &mut Builder) {
     let links = build.parsed.model.links.iter();
     let invalid: Vec<String> =
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
-    for id in invalid {
-        let Place { at, key } = place(build, &id);
+    for id in &invalid {
+        let Place { at, key } = place(build, id);
         let problem = "invalid name (a slash, whitespace, a control character or a shell metacharacter)";
         build.discard_at(&at, &key, problem, "ignoring the device");
         build.lose();
-        build.remove(&|other| other == id);
     }
+    let invalid: HashSet<String> = invalid.into_iter().collect();
+    build.remove(&|id| invalid.contains(id));
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();
     for link in &build.parsed.model.links {

@@ -1,5 +1,7 @@
 //! Version 1: a list of typed entries, read in order.
 
+use std::collections::HashSet;
+
 use config::{FindingKind, Map, Node, Value, join_key};
 
 use crate::address;
@@ -71,16 +73,7 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
             }
         }
     }
-    // `eth0:1` is an alias: an additional address of eth0.
-    let nic_of = |id: &str| Some(id.split_once(':')?.0.to_string()).filter(|nic| !nic.is_empty());
-    let mut aliases = Vec::new();
-    for link in &mut build.parsed.model.links {
-        aliases.extend(nic_of(&link.id).map(|nic| (nic, std::mem::take(&mut link.subnets))));
-    }
-    for (nic, subnets) in aliases {
-        build.placeholder(&nic, LinkKind::Physical).subnets.extend(subnets);
-    }
-    build.remove(&|id| nic_of(id).is_some());
+    merge_aliases(&mut build);
     let model = &mut build.parsed.model;
     // Proxmox writes the name servers of the machine at the loopback interface, where no network service uses them.
     for link in model.links.iter_mut().filter(|link| link.kind == LinkKind::Loopback) {
@@ -92,6 +85,67 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
         }
     }
     Ok(build)
+}
+
+/// Makes each alias an additional address of its device: `eth0:1` of eth0.
+fn merge_aliases(build: &mut Builder) {
+    let device_of = |id: &str| id.split_once(':').map_or("", |(device, _)| device).to_string();
+    let is_alias = |link: &&Link| {
+        let Some((device, number)) = link.id.split_once(':').filter(|(device, _)| !device.is_empty()) else {
+            return false;
+        };
+        let is_defined = build.places.contains_key(device);
+        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        match link.kind {
+            LinkKind::Physical | LinkKind::Loopback | LinkKind::Infiniband => is_number || is_defined,
+            LinkKind::Vlan => is_number && is_defined,
+            LinkKind::Bond | LinkKind::Bridge | LinkKind::Unknown => false,
+        }
+    };
+    let aliases: Vec<Link> = build.parsed.model.links.iter().filter(is_alias).cloned().collect();
+    if aliases.is_empty() {
+        return;
+    }
+    let ids: HashSet<String> = aliases.iter().map(|link| link.id.clone()).collect();
+    for link in &mut build.parsed.model.links {
+        for name in link.ports.iter_mut().chain(&mut link.vlan_link).filter(|name| ids.contains(*name)) {
+            *name = device_of(name);
+        }
+        let mut seen = HashSet::new();
+        link.ports.retain(|port| seen.insert(port.clone()));
+    }
+    build.remove(&|id| ids.contains(id));
+    for mut alias in aliases {
+        build.current = build.places.remove(&alias.id).unwrap_or_default();
+        let id = device_of(&alias.id);
+        let Some(device) = build.places.contains_key(&id).then(|| build.link_mut(&id)).flatten() else {
+            if id == "lo" {
+                (alias.kind, alias.mac) = (LinkKind::Loopback, None);
+            }
+            build.insert(Link { name: id.clone(), id, ..alias });
+            continue;
+        };
+        device.subnets.extend(alias.subnets);
+        if alias.dns.is_some() {
+            device.dns = Some(Dns::merged(device.dns.iter().chain(&alias.dns)));
+        }
+        if device.bond.is_none() && alias.bond.is_some() {
+            device.bond = alias.bond;
+            for (key, value) in alias.params {
+                device.params.insert(key, value);
+            }
+        }
+        let has_other_mac = alias.mac.is_some() && alias.mac != device.mac;
+        let has_other_mtu =
+            alias.mtu.is_some_and(|mtu| device.mtu.as_ref().is_none_or(|m| m.value != mtu.value));
+        for (key, is_ignored) in [("mac_address", has_other_mac), ("mtu", has_other_mtu)] {
+            if is_ignored {
+                let Place { at, key: path } = &build.current;
+                let problem = "an alias has that of its device; ignored";
+                build.parsed.findings.invalid(at, format!("{path}.{key}"), problem);
+            }
+        }
+    }
 }
 
 /// Reports the keys of an entry that are neither among those of every interface nor among these.
