@@ -68,9 +68,10 @@ fn values_do_not_add_log_lines() {
     let output = sandbox.file("/var/log/cloud-init-output.log").unwrap_or_default();
     let (log, status) = (sandbox.log(), sandbox.status());
     for (name, text, at_least) in
-        [("log", &log, 1), ("output", &output, 0), ("console", &boot.output, 0), ("status", &status, 1)]
+        [("log", &log, 1), ("output", &output, 0), ("console", &boot.output, 0), ("status", &status, 0)]
     {
-        assert!(text.matches("forged").count() >= at_least, "{name}: {text}");
+        // Of the owner, which is named up to its colon.
+        assert!(text.matches("2001-01-01 00").count() >= at_least, "{name}: {text}");
         let lines = text.split(['\n', '\r']);
         assert_eq!(lines.filter(|line| line.starts_with("2001-")).count(), 0, "{name}: {text}");
     }
