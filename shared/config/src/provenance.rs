@@ -65,14 +65,14 @@ pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<Key
         leaves(node, &mut start(), &mut paths);
     }
     let known = paths.len();
-    let mut seen: std::collections::BTreeSet<Vec<String>> = sort::collect(paths.iter().cloned());
+    let mut removed: std::collections::BTreeSet<String> = std::collections::BTreeSet::new();
     for input in inputs {
         if let Some(node) = input.config.at_path(prefix) {
             let mut own = Vec::new();
             leaves(node, &mut start(), &mut own);
             // Keys lost below a key with another value are reported with that key.
             for path in own.into_iter().filter(|p| value_on_path(merged, p).is_none()) {
-                if seen.insert(path.clone()) {
+                if removed.insert(path.join("\0")) {
                     paths.push(path);
                 }
             }

@@ -4,7 +4,7 @@
 //! the user's own file.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -183,10 +183,13 @@ pub fn positions(node: &Node) -> String {
             Value::Map(map) => {
                 // Sorted by the text of the keys, as in serde_json's map; of equal keys the last value is used.
                 let entry = |(key, value)| (crate::json::key_text(key).into_owned(), (key, value));
-                let sorted: BTreeMap<String, (&Node, &Node)> = sort::collect(map.iter().map(entry));
-                for (key, value) in sorted.into_values() {
-                    write(&key.at, out);
-                    list(value, out);
+                let mut entries: Vec<(String, (&Node, &Node))> = map.iter().map(entry).collect();
+                sort::sort_by(&mut entries, |(a, _), (b, _)| a.cmp(b));
+                for (i, (text, (key, value))) in entries.iter().enumerate() {
+                    if entries.get(i + 1).is_none_or(|(next, _)| next != text) {
+                        write(&key.at, out);
+                        list(value, out);
+                    }
                 }
             }
             _ => {}

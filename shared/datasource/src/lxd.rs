@@ -230,8 +230,9 @@ pub(crate) fn instance(
     if devices.as_object().is_some_and(|devices| !devices.is_empty()) {
         crawled["devices"] = devices.clone();
     }
-    let blob = |name: &str| standard::blob(aliased.get(name).map(|bytes| bytes.to_vec()));
-    let network = aliased.get("network-config").map(|bytes| {
+    let value = |name: &str| aliased.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes);
+    let blob = |name: &str| standard::blob(value(name).map(<[u8]>::to_vec));
+    let network = value("network-config").map(|bytes| {
         crawled["network-config"] = text(bytes).into();
         seed::parse_network(sys, "LXD network-config", bytes)
     });
@@ -279,14 +280,14 @@ fn merge(sys: &System, metadata: &mut Node, user: &[u8]) {
 }
 
 /// Returns the values that cloud-init uses, by their names in instance data.
-fn aliased<'v>(sys: &System, values: &'v BTreeMap<String, Vec<u8>>) -> BTreeMap<&'static str, &'v [u8]> {
-    let mut found = BTreeMap::new();
+fn aliased<'v>(sys: &System, values: &'v BTreeMap<String, Vec<u8>>) -> Vec<(&'static str, &'v [u8])> {
+    let mut found: Vec<(&str, &[u8])> = Vec::new();
     for (key, name) in ALIASES {
         let Some(value) = values.get(key) else { continue };
-        if found.contains_key(name) {
+        if found.iter().any(|(known, _)| *known == name) {
             warning!(sys, "Ignoring LXD config {key} in favor of cloud-init.{name} value.");
         } else {
-            found.insert(name, value.as_slice());
+            found.push((name, value.as_slice()));
         }
     }
     found

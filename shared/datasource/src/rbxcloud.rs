@@ -208,18 +208,21 @@ fn announce_addresses(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) 
     let distro = ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str).unwrap_or_default();
     let is_red_hat = matches!(distro, "fedora" | "centos" | "rhel");
     let option = if is_red_hat { SOURCE_OPTION_OF_RED_HAT } else { SOURCE_OPTION };
-    let deadline = Deadline::after(ANNOUNCE_TIMEOUT);
+    announce(ctx.sys, option, &pairs, Deadline::after(ANNOUNCE_TIMEOUT));
+    Ok(())
+}
+
+fn announce(sys: &System, option: &str, pairs: &[(Ipv4Addr, Ipv4Addr)], deadline: Deadline) {
     for (source, destination) in pairs {
         if deadline.is_expired() {
-            warning!(ctx.sys, "RbxCloud: deadline exceeded; the remaining addresses are not announced");
+            warning!(sys, "RbxCloud: deadline exceeded; the remaining addresses are not announced");
             break;
         }
         let words = ["arping", "-c", "2", option, &source.to_string(), &destination.to_string()];
-        if let Err(e) = ctx.sys.run(&Command::new(words).timeout(deadline.remaining())) {
-            warning!(ctx.sys, "{source} is not announced to {destination}: {e}");
+        if let Err(e) = sys.run(&Command::new(words).timeout(deadline.remaining())) {
+            warning!(sys, "{source} is not announced to {destination}: {e}");
         }
     }
-    Ok(())
 }
 
 /// Returns pairs of an address of the machine and an address to which it is announced: the gateway, and the two routers
@@ -283,6 +286,25 @@ mod tests {
                  "lock_passwd": false, "ssh_authorized_keys": ["ssh-rsa A"]}}})
         );
         assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn announcements_have_one_deadline() {
+        let pairs = [(Ipv4Addr::new(192, 0, 2, 7), Ipv4Addr::new(192, 0, 2, 1)); 3];
+        for (limit, attempts, last) in [
+            (ANNOUNCE_TIMEOUT, 3, "192.0.2.7 is not announced"),
+            (Duration::ZERO, 0, "RbxCloud: deadline exceeded"),
+        ] {
+            // No program can be started in this root.
+            let sys = System::new("/nonexistent");
+            announce(&sys, SOURCE_OPTION, &pairs, Deadline::after(limit));
+            let warnings = sys.log().logged_warnings();
+            assert_eq!(
+                warnings.iter().filter(|(_, text)| text.contains("is not announced")).count(),
+                attempts
+            );
+            assert!(warnings.last().unwrap().1.starts_with(last), "{warnings:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Leases that the network service (systemd-networkd, NetworkManager) already has, from its files below /run. Such a
 //! lease is used as it is, without asking a server.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -108,7 +107,7 @@ fn lease_for(address: Prefix) -> Lease {
         server: None,
         domain: None,
         lifetime: None,
-        options: BTreeMap::new(),
+        options: Vec::new(),
     }
 }
 
@@ -140,7 +139,7 @@ fn parse_networkd(text: &str) -> Option<Lease> {
         }
     }
     if let Some(server) = lease.server {
-        lease.options.insert(option::SERVER_IDENTIFIER, server.octets().to_vec());
+        lease.options.push((option::SERVER_IDENTIFIER, server.octets().to_vec()));
     }
     Some(lease)
 }
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!((lease.mtu, lease.lifetime), (Some(1400), Some(Duration::from_secs(600))));
         assert_eq!(lease.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
         assert_eq!((lease.routes.unwrap().len(), lease.routers.len()), (2, 1));
-        assert!(!lease.options.contains_key(&246));
+        assert_eq!(lease.four_bytes(246), None);
         assert_eq!(parse_networkd("ADDRESS=\n"), None);
         assert_eq!(parse_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);
     }

@@ -1,6 +1,5 @@
 //! A DHCP lease, and the addresses and routes that result from it. Pure.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ pub struct Lease {
     /// The lifetime of the lease; `None` if the server sent none or the lease is permanent.
     pub lifetime: Option<Duration>,
     /// All options as received, for those that only one cloud uses (245: Azure's wire server).
-    pub options: BTreeMap<u8, Vec<u8>>,
+    pub options: Vec<(u8, Vec<u8>)>,
 }
 
 impl Lease {
@@ -71,14 +70,19 @@ impl Lease {
             server: message.address_option(option::SERVER_IDENTIFIER),
             domain: (!domain.is_empty() && domain.chars().all(is_name)).then(|| domain.to_string()),
             lifetime: time.map(|s| Duration::from_secs(s.into())),
-            options: sort::collect(message.options.iter().cloned()),
+            options: message.options.clone(),
         })
+    }
+
+    /// Returns the value of an option of four bytes.
+    pub fn four_bytes(&self, code: u8) -> Option<[u8; 4]> {
+        let (_, value) = self.options.iter().find(|(given, _)| *given == code)?;
+        value.as_slice().try_into().ok()
     }
 
     /// Returns the four bytes of option 245 as an address.
     pub fn wire_server(&self) -> Option<Ipv4Addr> {
-        let value: [u8; 4] = self.options.get(&option::WIRE_SERVER)?.as_slice().try_into().ok()?;
-        Some(value.into())
+        self.four_bytes(option::WIRE_SERVER).map(Into::into)
     }
 
     /// Returns the default gateway: the classless default route, else the first router.

@@ -30,12 +30,13 @@ impl Model {
     /// Returns the model with a link for each NIC that fits a link's patterns, for formats that have no patterns. A link that
     /// no NIC fits stays as it is.
     pub fn resolved(&self) -> Cow<'_, Model> {
-        let nics: HashMap<&str, &[String]> =
-            self.links.iter().filter(|l| !l.matched.is_empty()).map(|l| (&*l.id, &*l.matched)).collect();
+        let nics: HashMap<&str, &Link> =
+            self.links.iter().filter(|l| !l.matched.is_empty()).map(|l| (&*l.id, l)).collect();
         if nics.is_empty() {
             return Cow::Borrowed(self);
         }
-        let nics_of = |id: &String| nics.get(id.as_str()).map_or_else(|| vec![id.clone()], |n| n.to_vec());
+        let nics_of =
+            |id: &String| nics.get(id.as_str()).map_or_else(|| vec![id.clone()], |link| link.matched.clone());
         let mut model = Model { links: Vec::new(), ..self.clone() };
         for link in &self.links {
             let mut link = link.clone();
@@ -336,29 +337,35 @@ impl Subnet {
 
 /// The positions of subnets with known addresses, by the length of their prefix and their network: there may be thousands of
 /// both subnets and gateways.
-pub struct Networks(HashMap<u8, HashMap<IpAddr, usize>>);
+pub struct Networks {
+    lengths: Vec<u8>,
+    positions: HashMap<(u8, IpAddr), usize>,
+}
 
 impl Networks {
     /// Finds the networks of the subnets.
     pub fn of<'a>(subnets: impl IntoIterator<Item = &'a Subnet>) -> Networks {
-        let mut networks: HashMap<u8, HashMap<IpAddr, usize>> = HashMap::new();
+        let mut networks = Networks { lengths: Vec::new(), positions: HashMap::new() };
         for (i, subnet) in subnets.into_iter().enumerate() {
             let address = subnet.address.as_deref().and_then(|address| address.parse::<IpAddr>().ok());
             if let Some((address, length)) = address.zip(subnet.prefix) {
                 let network = Prefix::new(address, length).network().address;
-                networks.entry(length).or_default().entry(network).or_insert(i);
+                networks.positions.entry((length, network)).or_insert(i);
+                if !networks.lengths.contains(&length) {
+                    networks.lengths.push(length);
+                }
             }
         }
-        Networks(networks)
+        networks
     }
 
     /// Returns the position of the first subnet that a gateway is in.
     pub fn position(&self, gateway: &str) -> Option<usize> {
         let gateway: IpAddr = gateway.parse().ok()?;
-        let of_length = |(length, networks): (&u8, &HashMap<IpAddr, usize>)| {
-            networks.get(&Prefix::new(gateway, *length).network().address).copied()
+        let of_length = |length: &u8| {
+            self.positions.get(&(*length, Prefix::new(gateway, *length).network().address)).copied()
         };
-        self.0.iter().filter_map(of_length).min()
+        self.lengths.iter().filter_map(of_length).min()
     }
 }
 

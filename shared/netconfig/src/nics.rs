@@ -1,7 +1,7 @@
 //! The system's NICs as sysfs shows them: which of them can be configured, and which one the fallback configuration
 //! uses. Only [`read`] touches the system; everything else is pure.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use config::{Map, Node};
 use system::{Command, System, debug};
@@ -215,7 +215,7 @@ pub fn read(sys: &System) -> Vec<Nic> {
         Vec::new()
     });
     let is_dir = |path: &str| sys.is_dir(format!("{SYS_CLASS_NET}/{path}"));
-    let mut nics: BTreeMap<String, (Nic, Option<String>, bool)> = BTreeMap::new();
+    let mut nics: Vec<(Nic, Option<String>, bool)> = Vec::new();
     for name in names.iter().filter(|n| is_dir(n)) {
         let at = |file: &str| format!("{SYS_CLASS_NET}/{name}/{file}");
         let text = |file: &str| sys.read_text(at(file)).ok().map(|t| t.trim().to_string());
@@ -256,15 +256,15 @@ pub fn read(sys: &System) -> Vec<Nic> {
             dormant: number("dormant").is_some_and(|n| n > 0),
             operstate: text("operstate").unwrap_or_default(),
         };
-        nics.insert(name.clone(), (nic, master, standby));
+        nics.push((nic, master, standby));
     }
     let pairs: HashSet<String> = nics
         .iter()
-        .filter(|(_, (_, master, standby))| *standby && master.is_none())
-        .map(|(name, _)| name.clone())
+        .filter(|(_, master, standby)| *standby && master.is_none())
+        .map(|(nic, ..)| nic.name.clone())
         .collect();
     let ports = if nics.is_empty() { HashSet::new() } else { ovs_internal_ports(sys) };
-    nics.into_values()
+    nics.into_iter()
         .map(|(mut nic, master, standby)| {
             nic.failover = match (&master, standby) {
                 (None, true) => Failover::Master,

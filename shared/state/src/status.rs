@@ -260,10 +260,10 @@ impl StageStatus {
         let before = self
             .recoverable_errors
             .iter()
-            .flat_map(|(level, texts)| texts.iter().map(|t| (level.clone(), t.clone())));
-        let mut seen: BTreeSet<(String, String)> = sort::collect(before);
+            .flat_map(|(level, texts)| texts.iter().map(move |text| format!("{level} {text}")));
+        let mut seen: BTreeSet<String> = sort::collect(before);
         for (level, text) in messages {
-            if seen.insert((level.name().to_string(), text.clone())) {
+            if seen.insert(format!("{} {text}", level.name())) {
                 self.recoverable_errors.entry(level.name().to_string()).or_default().push(text.clone());
             }
         }

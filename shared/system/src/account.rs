@@ -66,8 +66,8 @@ pub fn parse_group(text: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The files of accounts by path, because there may be thousands of users.
-pub(crate) type AccountFiles = BTreeMap<String, AccountFile>;
+/// The files of accounts by path: they are kept, because there may be thousands of users.
+pub(crate) type AccountFiles = Vec<(String, AccountFile)>;
 
 #[derive(Debug, Default)]
 pub(crate) struct AccountFile {
@@ -76,15 +76,15 @@ pub(crate) struct AccountFile {
     /// The first line of each name.
     pub(crate) lines: BTreeMap<String, String>,
     /// The first name of each number in the third field.
-    names: BTreeMap<u32, String>,
+    names: BTreeMap<String, String>,
 }
 
 impl AccountFile {
     pub(crate) fn add(&mut self, line: &str) {
         let mut fields = line.split(':');
         let (Some(name), Some(_)) = (fields.next(), fields.next()) else { return };
-        if let Some(id) = fields.next().and_then(|id| id.parse().ok()) {
-            self.names.entry(id).or_insert_with(|| name.into());
+        if let Some(id) = fields.next().and_then(|id| id.parse::<u32>().ok()) {
+            self.names.entry(id.to_string()).or_insert_with(|| name.into());
         }
         self.lines.entry(name.into()).or_insert_with(|| line.into());
     }
@@ -127,14 +127,18 @@ impl System {
 
     /// Returns the name of the first line with a number in its third field, of passwd(5) or group(5).
     pub fn account_name(&self, path: &str, id: u32) -> Option<String> {
-        self.account_file(path, |file| file.names.get(&id).cloned())?
+        self.account_file(path, |file| file.names.get(&id.to_string()).cloned())?
     }
 
     /// Passes the current content of a file of accounts to a function; `None` if the file cannot be read.
     pub(crate) fn account_file<T>(&self, path: &str, work: impl FnOnce(&AccountFile) -> T) -> Option<T> {
         let stamp = self.account_stamp(path);
         let mut files = self.account_files.borrow_mut();
-        let file = files.entry(path.to_string()).or_default();
+        let at = files.iter().position(|(known, _)| known == path).unwrap_or_else(|| {
+            files.push((path.to_string(), AccountFile::default()));
+            files.len() - 1
+        });
+        let file = &mut files[at].1;
         if stamp.is_none() || file.stamp != stamp {
             *file = AccountFile { stamp, ..AccountFile::default() };
             let text = self.read_text(path).inspect_err(|_| file.stamp = None).ok()?;
@@ -146,7 +150,8 @@ impl System {
     /// Adds a line that this process appended to a file of accounts after it was read.
     pub(crate) fn add_account_line(&self, path: &str, line: &str) {
         let stamp = self.account_stamp(path);
-        if let Some(file) = self.account_files.borrow_mut().get_mut(path) {
+        let mut files = self.account_files.borrow_mut();
+        if let Some((_, file)) = files.iter_mut().find(|(known, _)| known == path) {
             file.add(line);
             file.stamp = stamp;
         }

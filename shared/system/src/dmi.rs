@@ -1,6 +1,5 @@
 //! DMI (SMBIOS) values of the firmware: from the kernel, or from dmidecode(8) if the kernel exports none.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{Command, System, debug, warning};
@@ -41,7 +40,7 @@ const PLACEHOLDERS: [&str; 5] =
 /// The answers of dmidecode to this process.
 #[derive(Debug, Default)]
 pub(crate) struct Dmidecode {
-    values: BTreeMap<&'static str, Option<String>>,
+    values: Vec<(&'static str, Option<String>)>,
     /// Another call would fail too.
     is_unusable: bool,
 }
@@ -72,7 +71,7 @@ impl System {
 
     /// Returns a value from this program, which is run once for each key.
     fn ask_dmidecode(&self, program: &str, timeout: Duration, key: &'static str) -> Option<String> {
-        if let Some(known) = self.dmidecode().borrow().values.get(key) {
+        if let Some((_, known)) = self.dmidecode().borrow().values.iter().find(|(known, _)| *known == key) {
             return known.clone();
         }
         if self.dmidecode().borrow().is_unusable || self.which(program).is_none() {
@@ -93,7 +92,7 @@ impl System {
                 None
             }
         };
-        self.dmidecode().borrow_mut().values.insert(key, value.clone());
+        self.dmidecode().borrow_mut().values.push((key, value.clone()));
         value
     }
 }

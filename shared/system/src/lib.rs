@@ -148,7 +148,6 @@ pub use varlink::Varlink;
 pub use write_group::WriteGroup;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 /// A change of the machine, as recorded for the timeline, for plans and for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +207,7 @@ pub struct System {
     has_new_packages: std::cell::Cell<bool>,
     output: RefCell<output::StageOutput>,
     /// By command line.
-    started_ahead: RefCell<BTreeMap<String, run::Running>>,
+    started_ahead: RefCell<Vec<(String, run::Running)>>,
     libexec_dir: Option<std::path::PathBuf>,
     activities: activity::Activities,
     locked_service: http::LockedService,
@@ -288,7 +287,7 @@ impl System {
         &self.output
     }
 
-    pub(crate) fn started_ahead(&self) -> &RefCell<BTreeMap<String, run::Running>> {
+    pub(crate) fn started_ahead(&self) -> &RefCell<Vec<(String, run::Running)>> {
         &self.started_ahead
     }
 

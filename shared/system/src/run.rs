@@ -56,8 +56,11 @@ impl System {
     /// killed), or if its exit code is not accepted; the message then ends with the last line of its standard error.
     pub fn run(&self, command: &Command) -> Result<Output> {
         let line = command.command_line();
-        let ahead = self.started_ahead().borrow_mut().remove(&line);
-        let running = match ahead {
+        let mut ahead = self.started_ahead().borrow_mut();
+        let at = ahead.iter().position(|(started, _)| *started == line);
+        let running = at.map(|at| ahead.swap_remove(at).1);
+        drop(ahead);
+        let running = match running {
             Some(running) => running,
             None => match self.start(command, &line)? {
                 Some(running) => running,
@@ -105,13 +108,14 @@ impl System {
     pub fn start_ahead(&self, command: &Command) {
         let line = command.command_line();
         if let Ok(Some(running)) = self.start(command, &line) {
-            self.started_ahead().borrow_mut().insert(line, running);
+            self.started_ahead().borrow_mut().push((line, running));
         }
     }
 
     /// Returns whether [`System::start_ahead`] has started the program, and nothing has waited for it yet.
     pub fn is_started_ahead(&self, command: &Command) -> bool {
-        self.started_ahead().borrow().contains_key(&command.command_line())
+        let line = command.command_line();
+        self.started_ahead().borrow().iter().any(|(started, _)| *started == line)
     }
 
     /// Starts a program; `None` in a dry run that must not run it.

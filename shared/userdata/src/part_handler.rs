@@ -4,7 +4,7 @@
 //! input. Both are called with `__begin__`, each part and `__end__`.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -227,12 +227,12 @@ impl PartHandlers {
     pub fn finish(&mut self, sys: &System, context: HandlerContext<'_>) -> Vec<Error> {
         let mut failed = Vec::new();
         // A handler whose types have all been replaced by later handlers is not called with `__end__`.
-        let left: BTreeSet<usize> = sort::collect(self.of_type.values().copied());
+        let mut is_left = vec![false; self.found.len()];
+        self.of_type.values().for_each(|at| is_left[*at] = true);
         for (at, handler) in self.found.iter_mut().enumerate().filter(|(_, handler)| handler.due) {
-            let is_left = left.contains(&at);
             let done = match handler.python {
                 Some(_) => {
-                    if is_left {
+                    if is_left[at] {
                         handler.calls.push(call("__end__", None, Value::Null));
                     }
                     let calls = std::mem::take(&mut handler.calls);
@@ -248,7 +248,7 @@ impl PartHandlers {
                             .map_err(|e| Error::new(format!("part handler {}: {e}", handler.path)))
                     })
                 }
-                None if !is_left => Ok(()),
+                None if !is_left[at] => Ok(()),
                 None => handler.run_part(sys, "__end__", "", Vec::new(), &Value::Null, context),
             };
             failed.extend(done.err());

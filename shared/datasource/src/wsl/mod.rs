@@ -189,6 +189,10 @@ mod tests {
         }
         top.put("/proc/mounts", "C: /mnt/c 9p rw,aname=drvfs;path=C: 0 0\n");
         assert!(windows::profile(&sys).unwrap_err().to_string().contains("cmd.exe below /mnt/c"));
+        let cmd = "/mnt/c/Windows/System32/cmd.exe";
+        sys.write(cmd, "", system::WriteOptions::mode(0o755)).unwrap();
+        // WSL's /init, which runs it, is missing.
+        assert!(windows::profile(&sys).unwrap_err().to_string().contains("/init"));
     }
 
     #[test]

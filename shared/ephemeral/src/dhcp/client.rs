@@ -98,7 +98,7 @@ impl Terms {
     fn of(lease: &Lease, asked: Duration) -> Terms {
         let time = |code| {
             lease.lifetime?;
-            let value: [u8; 4] = lease.options.get(&code)?.as_slice().try_into().ok()?;
+            let value = lease.four_bytes(code)?;
             Some(Duration::from_secs(u32::from_be_bytes(value).into())).filter(|time| !time.is_zero())
         };
         let total = lease.lifetime.unwrap_or(Duration::MAX);

@@ -69,6 +69,23 @@ fn a_key_without_a_value_changes_nothing() {
 }
 
 #[test]
+fn only_repositories_need_the_architecture() {
+    if !is_root("apt without dpkg") {
+        return;
+    }
+    let config = |more: &str| yaml(&format!("apt: {{preserve_sources_list: true, conf: 'A \"b\";'{more}}}"));
+    let mut sandbox = machine("{}");
+    std::fs::remove_file(sandbox.top.join("usr/sbin/dpkg")).unwrap();
+    for (more, fails) in [("", false), (", sources: {a: {source: deb http://m.example/d x y}}", true)] {
+        sandbox.config = config(more);
+        assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{more}");
+        let conf = "/etc/apt/apt.conf.d/94cloud-init-config";
+        assert_eq!(sandbox.sys.read_text(conf).unwrap(), "A \"b\";\n");
+        sandbox.sys.remove_file(conf).unwrap();
+    }
+}
+
+#[test]
 fn passwords_in_urls_are_for_root_alone() {
     for (text, mode) in [
         ("deb http://u:p@m.example/d x y", 0o600),

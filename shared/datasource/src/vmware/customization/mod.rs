@@ -172,7 +172,8 @@ fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &st
         }
     };
     if network.is_some() {
-        nics::replace_interfaces_file(ctx);
+        let distro = ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str);
+        nics::replace_interfaces_file(sys, distro.unwrap_or_default());
     }
     nics::connect(sys, reporter, &format!("{DIRECTORY}/nics.txt"));
     let config = get("DATETIME", "TIMEZONE").map(|zone| json!({ "timezone": zone })).unwrap_or_default();

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use config::{Ini, Node};
+use config::Ini;
 use system::{Error, Result, System, WriteOptions, debug, info, warning};
 
 use super::report::{ErrorCode, Reporter};
+use crate::Nics;
 use crate::document::fields::line_problem;
-use crate::{Nics, Search};
 
 const ATTEMPTS: u32 = 5;
 /// The queries of one attempt.
@@ -58,9 +58,7 @@ pub fn network_text(ini: &Ini<'_>, text: &str, nics: &Nics) -> Result<String> {
 
 /// Makes ifupdown's main file, in which Debian's images configure NICs, read only the directory of the new files. The
 /// file is kept under another name.
-pub fn replace_interfaces_file(ctx: &Search<'_>) {
-    let sys = ctx.sys;
-    let distro = ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str).unwrap_or_default();
+pub fn replace_interfaces_file(sys: &System, distro: &str) {
     let is_first = sys.is_file(INTERFACES) && !sys.exists(SAVED_INTERFACES);
     if !matches!(distro, "debian" | "ubuntu" | "raspberry-pi-os") || !is_first {
         return;
@@ -107,6 +105,27 @@ pub fn connect(sys: &System, reporter: &Reporter<'_>, path: &str) {
 mod tests {
     use super::*;
     use crate::Nic;
+
+    #[test]
+    fn interfaces_file_is_replaced_only_where_it_exists() {
+        for (distro, text, is_replaced) in [
+            ("debian", None, false),
+            ("debian", Some("auto eth0\n"), true),
+            ("fedora", Some("auto eth0\n"), false),
+        ] {
+            let top = scratch::TempDir::new();
+            let sys = System::new(&*top);
+            if let Some(text) = text {
+                top.put(INTERFACES, text);
+            }
+            for _ in 0..2 {
+                replace_interfaces_file(&sys, distro);
+            }
+            let read = |path: &str| sys.read_text_if_exists(path).unwrap();
+            assert_eq!(read(INTERFACES).as_deref(), if is_replaced { Some(INTERFACES_TEXT) } else { text });
+            assert_eq!(read(SAVED_INTERFACES).as_deref(), text.filter(|_| is_replaced), "{distro}");
+        }
+    }
 
     #[test]
     fn network_text_has_only_the_nic_sections() {
