@@ -139,7 +139,12 @@ names_its_sources() {
     dpkg-deb -f "$(of_suite "$1")" Built-Using | grep -q 'glibc (= .*util-linux (= \|util-linux (= .*glibc (= ' &&
         dpkg-deb -f "$(of_suite "$1")" Static-Built-Using | grep -q '^rustc[a-z0-9.-]* (= '
 }
-has_book() { dpkg-deb -c "$out/$1/firstlight-doc_$version"-*.deb | grep -F /html/docs/tutorial.html >/dev/null; }
+has_book() {
+    local docs=$work/docs package
+    rm -rf "$docs"
+    for package in firstlight firstlight-doc; do dpkg-deb -x "$out/$1/${package}_$version"-*.deb "$docs" || return 1; done
+    "$here/lib/book-links" "$docs/usr/share/doc/firstlight-doc/html" "$docs/usr/share/doc/firstlight/README.md"
+}
 of_suite() { echo "$out/$1/firstlight_$version"-*.deb; }
 # Paths, types, modes and owners; sizes depend on the compiler.
 files_of() { dpkg-deb -c "$1" | awk '{ print $1, $2, $6, $7, $8 }' | sort; }
@@ -212,7 +217,7 @@ for suite; do
     check "$suite: dpkg-buildpackage without a network" debian_build "$suite"
     check "$suite: lintian has neither errors nor warnings" lintian_clean
     check "$suite: the package names the sources of what is linked in" names_its_sources "$suite"
-    check "$suite: firstlight-doc has the book" has_book "$suite"
+    check "$suite: firstlight-doc has the book, to which the README of firstlight leads" has_book "$suite"
     check "$suite: the same tree as make deb" same_tree "$suite"
 done
 check "rpm: a clean root of $suite" rpm_root "$suite"
