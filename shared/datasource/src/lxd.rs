@@ -351,7 +351,7 @@ mod tests {
         .map(|(key, value)| (key.to_string(), value.as_bytes().to_vec()))
         .into();
         let found = aliased(&sys, &values);
-        assert_eq!(found, BTreeMap::from([("user-data", &b"c"[..]), ("vendor-data", b"v")]));
+        assert_eq!(found, [("user-data", &b"c"[..]), ("vendor-data", b"v")]);
         let (_, warning) = sys.log().logged_warnings().remove(0);
         assert!(warning.contains("user.user-data in favor of cloud-init.user-data"), "{warning}");
     }
