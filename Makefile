@@ -47,7 +47,7 @@ release: ## build static release binaries in build/bin (TARGET=TRIPLE cross-comp
 
 ENABLE     ?= yes
 install: ## install a built tree and enable its units (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR= ENABLE=)
-	@test -x $(BIN)/cloud-init || $(MAKE) --no-print-directory release
+	@test -x $(BIN)/cloud-init || $(if $(filter command%,$(origin BIN)),{ echo 'make: $(BIN) has no programs' >&2; exit 1; },$(MAKE) --no-print-directory release)
 	packaging/install VARIANT=$(VARIANT) BIN=$(BIN) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) \
 	    $(if $(LIBEXECDIR),LIBEXECDIR=$(LIBEXECDIR)) VERSION=$(VERSION) ENABLE=$(ENABLE) $(if $(STRIP),STRIP=$(STRIP))
 

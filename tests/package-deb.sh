@@ -170,6 +170,8 @@ the_way_back() {
     local suite=$1
     new_root "$suite" systemd cloud-init || return
     an_instance
+    mkdir -p "$root/var/lib/cloud/instances/i-ours"
+    echo '{"version": 1}' >"$root/var/lib/cloud/instances/i-ours/obj.pkl"
     apt_install /var/tmp/firstlight.deb >/dev/null 2>&1
     check "$suite: the suite's cloud-init comes back" in_root sh -c \
         'apt-get -q -y --no-install-recommends --allow-downgrades install /var/tmp/cloud-init_*.deb -o Dpkg::Options::=--force-confold'
@@ -183,6 +185,8 @@ the_way_back() {
         '! dpkg --verify cloud-init | grep -v "README\|/etc/" | grep . && test -e /etc/cloud/cloud.cfg'
     check "$suite: back: its units are still enabled" \
         test -L "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
+    check "$suite: back: Python's cache is kept" test -e "$root/var/lib/cloud/instances/i-test/obj.pkl"
+    check "$suite: back: a cache that it cannot read is removed" not test -e "$root/var/lib/cloud/instances/i-ours/obj.pkl"
     check "$suite: back: logs are kept" test -e "$root/var/log/cloud-init.log"
 }
 

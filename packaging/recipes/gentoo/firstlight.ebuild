@@ -38,7 +38,7 @@ src_test() {
 
 src_install() {
 	packaging/install VARIANT=gentoo BIN=build/bin DESTDIR="${ED}" VERSION="${PV}" || die
-	dodoc CHANGELOG.md README.md
+	dodoc CHANGELOG.md README.md licences.txt
 }
 
 pkg_postinst() {

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(lease.address.to_string(), "10.0.2.15/24");
         assert_eq!((lease.mtu, lease.lifetime), (Some(1400), Some(Duration::from_secs(600))));
         assert_eq!(lease.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
-        assert_eq!((lease.routes.unwrap().len(), lease.routers.len()), (2, 1));
+        assert_eq!((lease.routes.as_ref().unwrap().len(), lease.routers.len()), (2, 1));
         assert_eq!(lease.four_bytes(246), None);
         assert_eq!(parse_networkd("ADDRESS=\n"), None);
         assert_eq!(parse_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);

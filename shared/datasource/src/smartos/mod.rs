@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- |
 //! | `serial_device` | a path | `/dev/ttyS1` | The serial port of a virtual machine. |
 //! | `serial_timeout` | seconds | `60` | Time limit for each response of the host. |
-//! | `max_wait_cached` | seconds | `10` | The same if an earlier boot has set up the instance. |
+//! | `max_wait_cached` | seconds | `10` | The time limit for the first response if an earlier boot has set up the instance and the UUID of the firmware confirms it: the cached instance is used after that. |
 //! | `metadata_sockfile` | a path | `/native/.zonecontrol/metadata.sock` | The socket of the host in a zone. |
 //! | `disk_aliases` | a map | `ephemeral0: /dev/vdb` | Names that modules use for devices. |
 //! | `base64_all` | true or false | `false` | All values of the host are in base64. |

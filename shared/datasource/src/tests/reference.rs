@@ -64,7 +64,7 @@ fn service_rows(defaults: &Defaults, is_seed: bool, is_document: bool) -> Vec<Ve
             "max_wait_cached",
             "seconds",
             &number(DEFAULT_MAX_WAIT_CACHED),
-            "The same if an earlier boot has set up the instance, which is used after that.",
+            "The time limit for the first response if an earlier boot has set up the instance and the UUID of the firmware confirms it: the cached instance is used after that.",
         ),
         row(
             "timeout",

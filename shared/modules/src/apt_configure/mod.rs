@@ -67,8 +67,20 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let Some(key) = unreadable {
         warning!(sys, "apt.{key} is invalid; the list of sources is unchanged");
     }
+    // Debian's images keep the list, which would hide a user's mirror.
+    let has_sources = !apt.sources.0.is_empty();
+    for (key, is_unused) in [
+        ("primary", !apt.primary.is_empty() && !has_sources),
+        ("security", !apt.security.is_empty() && !has_sources),
+        ("sources_list", apt.sources_list.is_some()),
+        ("disable_suites", !apt.disable_suites.is_empty()),
+    ] {
+        if is_unused && apt.preserve_sources_list && !apt.generate_mirrorlists {
+            warning!(sys, "apt.{key}: not used, because apt.preserve_sources_list is true");
+        }
+    }
     let writes_list = unreadable.is_none() && !apt.preserve_sources_list && !apt.generate_mirrorlists;
-    if writes_list || apt.generate_mirrorlists || !apt.sources.0.is_empty() {
+    if writes_list || apt.generate_mirrorlists || has_sources {
         match Archive::of(context, &apt) {
             Ok(archive) => {
                 let mut is_changed = false;
@@ -86,7 +98,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 }
                 add_sources(context, &apt, &archive, &matcher, &mut changing);
                 // The files are as configured; a repository that does not answer is not a failure of this module.
-                if !apt.sources.0.is_empty() {
+                if has_sources {
                     let updated = package_sources::update(context, is_changed);
                     or_warn!(sys, updated, "apt: updating the package indexes");
                 }

@@ -68,6 +68,28 @@ fn a_key_without_a_value_changes_nothing() {
     assert_eq!(updates(&sandbox), 0);
 }
 
+/// Debian's cloud.cfg keeps the list.
+#[test]
+fn a_mirror_for_a_list_that_is_kept_is_reported() {
+    if !is_root("apt with a mirror and a list that is kept") {
+        return;
+    }
+    let mirror = "primary: [{arches: [default], uri: http://m.example/d}]";
+    for (apt, expected) in [
+        (format!("preserve_sources_list: true, {mirror}"), Some("apt.primary: not used")),
+        ("preserve_sources_list: true, disable_suites: [updates]".into(), Some("apt.disable_suites: not used")),
+        (format!("preserve_sources_list: true, {mirror}, sources: {{a: {{source: deb $MIRROR x y}}}}"), None),
+        (format!("preserve_sources_list: true, generate_mirrorlists: true, {mirror}"), None),
+        (mirror.into(), None),
+    ] {
+        let sandbox = machine(&format!("apt: {{{apt}}}"));
+        sandbox.run(&MODULE).unwrap();
+        let warnings = sandbox.logged_warnings();
+        assert_eq!(warnings.len(), usize::from(expected.is_some()), "{apt}: {warnings:?}");
+        assert!(expected.is_none_or(|text| warnings[0].contains(text)), "{warnings:?}");
+    }
+}
+
 #[test]
 fn only_repositories_need_the_architecture() {
     if !is_root("apt without dpkg") {
