@@ -102,7 +102,7 @@ fn only_repositories_need_the_architecture() {
         sandbox.config = config(more);
         assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{more}");
         let conf = "/etc/apt/apt.conf.d/94cloud-init-config";
-        assert_eq!(sandbox.sys.read_text(conf).unwrap(), "A \"b\";\n");
+        assert_eq!(sandbox.sys.read_text(conf).unwrap(), "A \"b\";");
         sandbox.sys.remove(conf).unwrap();
     }
 }
