@@ -62,14 +62,6 @@ fn boots(service: &str, unit: &str, file: &str) {
         machine.run(&["systemctl", "disable", "systemd-networkd.service", "systemd-networkd.socket"]);
     }
     machine.install();
-    if service == "network-manager" {
-        // Debian's packaged configuration does not list it; an image with this renderer lists it.
-        let file = "/etc/cloud/cloud.cfg.d/90_network.cfg";
-        machine.write(
-            file,
-            "system_info: {network: {renderers: [network-manager], activators: [network-manager]}}\n",
-        );
-    }
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-network\nlocal-hostname: wired\n");
     machine.write("/var/lib/cloud/seed/nocloud/user-data", "#cloud-config\nssh_genkeytypes: [ed25519]\n");
     machine.write("/var/lib/cloud/seed/nocloud/network-config", CONFIG);
