@@ -21,7 +21,7 @@ const FSTAB: &str = "/etc/fstab";
 
 config::keys! {
     pub struct Keys {
-        /// fstab entries, each a list of up to six fields. A null mount point removes earlier entries of the device.
+        /// fstab entries, each a list of up to six fields. The device may be a name of `device_aliases` or of the cloud, such as `ephemeral0` for its temporary disk (EC2, Azure, SmartOS). A null mount point removes earlier entries of the device.
         mounts: Vec<FstabLine>, within min(1);
         /// Default values of the six fields. The first one is not used.
         mount_default_fields: Option<FstabLine>, types [list(&[STR, NULL]).range(6, 6)];
