@@ -264,7 +264,8 @@ fn try_page(page: &Page) -> Vec<String> {
                 }
                 is_of_guide = true;
             }
-            // Commands of a platform that the tests lack; the test shows what a machine does with what it gets there.
+            "sh" if block.value("launch").is_some() && is_test("launch") => {}
+            // Commands of a platform that the tests lack (tests/documents); the test shows what a machine does with what it gets there.
             "sh" if block.value("platform").is_some_and(is_test) => {}
             _ => {
                 let unlisted = block.commands().into_iter().filter(|command| !is_listed(command));

@@ -194,6 +194,27 @@ fn killed_generator_is_reported_by_status() {
     check_boot!(machine, boot, code == 1 && text.contains("The generator did not decide"));
 }
 
+/// Early in a boot systemd does not answer yet. As in upstream, `--wait` asks again and says nothing.
+#[test]
+fn waiting_status_asks_systemd_again() {
+    let machine = Sandbox::new("status-early");
+    machine.boot();
+    // The second time that it is asked, the boot ends.
+    machine.put(
+        "/opt/stub/systemctl",
+        "#!/bin/sh\n[ ! -e /run/asked ] || mv /run/kept /run/cloud-init/result.json\n: >/run/asked; exit 1\n",
+    );
+    let script = "mkdir -p $1/opt/bin $1/run/systemd/system; cp $BIN/cloud-init $1/opt/bin; chmod 755 $1/opt/stub/systemctl; \
+                  mv $1/run/cloud-init/result.json $1/run/kept; \
+                  for option in --format=tabular --wait; do PATH=/opt/stub:$PATH chroot $1 /opt/bin/cloud-init status $option; done";
+    let mut command = std::process::Command::new(tests::tests_dir().join("lib/sandbox"));
+    command.arg(&machine.root).args(["bash", "-ec", script, "status"]).arg(&machine.root);
+    let done = command.env("BIN", tests::binaries()).output().expect("bash");
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert_eq!(out.replace('.', ""), "status: running\nstatus: done\n", "{err}");
+    assert_eq!(err.matches("may be inaccurate").count(), 1, "{err}");
+}
+
 /// As in upstream, a module that is run by hand finds the instance data that it may use in a template.
 #[test]
 fn manual_commands_restore_the_instance_data() {

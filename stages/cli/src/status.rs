@@ -45,6 +45,12 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
         }
     }
     drop(line);
+    // Not while it waits: early in a boot systemd does not answer yet, and is asked again.
+    if let Some(e) = &report.unanswered {
+        eprintln!(
+            "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
+        );
+    }
     match args.format {
         StatusFormat::Json => print!("{}", state::json_text(&report.json(), 2)),
         // Followed by a blank line, as upstream prints it.

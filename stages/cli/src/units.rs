@@ -94,21 +94,12 @@ pub enum Verdict {
 }
 
 /// Returns what systemd will do.
-pub fn verdict(machine: &Machine) -> Verdict {
+///
+/// # Errors
+/// Fails if systemd does not answer.
+pub fn verdict(machine: &Machine) -> system::Result<Verdict> {
     let names: Vec<&str> = STAGES.iter().map(|stage| stage.unit).chain(["cloud-init.target"]).collect();
-    match show(machine, &names) {
-        Ok(units) => verdict_of(&units),
-        Err(e) => {
-            // Unknown: the recorded status is "running". Logged once.
-            static WARN_ONCE: std::sync::Once = std::sync::Once::new();
-            WARN_ONCE.call_once(|| {
-                eprintln!(
-                    "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
-                );
-            });
-            Verdict::Pending
-        }
-    }
+    Ok(verdict_of(&show(machine, &names)?))
 }
 
 /// Decides by the units of the stages, in boot order, and the target.

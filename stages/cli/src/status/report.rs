@@ -42,6 +42,8 @@ pub struct Report {
     pub activities: Vec<(String, f64)>,
     /// The value of `v1` in status.json; empty without that file.
     pub stages: Map<String, Value>,
+    /// Why systemd, if it was asked, did not answer.
+    pub unanswered: Option<Error>,
 }
 
 /// Returns the records of the stages. serde_json's maps are sorted, which is upstream's order.
@@ -129,14 +131,21 @@ impl Report {
             (None, None) => detail_without_status(machine, boot_code, meaning),
         };
         let is_due = state == State::Running || (state == State::NotStarted && has_verdict(machine));
+        let mut unanswered = None;
         if is_due && runs_systemd(machine) {
             let problem = match verdict(machine) {
-                Verdict::Pending => None,
-                Verdict::Failed(unit) => Some((FAILED_UNIT, format!("{ENSURE_ENABLED} The unit is {unit}."))),
-                Verdict::NotEnabled(unit) => {
+                Ok(Verdict::Pending) => None,
+                Err(e) => {
+                    unanswered = Some(e);
+                    None
+                }
+                Ok(Verdict::Failed(unit)) => {
+                    Some((FAILED_UNIT, format!("{ENSURE_ENABLED} The unit is {unit}.")))
+                }
+                Ok(Verdict::NotEnabled(unit)) => {
                     Some((FAILED_UNIT, format!("{ENSURE_ENABLED} The unit {unit} is not enabled.")))
                 }
-                Verdict::NotQueued(unit) => Some((
+                Ok(Verdict::NotQueued(unit)) => Some((
                     "Failed due to a systemd unit that was not started",
                     format!(
                         ": {unit} neither ran nor is queued. See 'cloud-init doctor' and 'journalctl -b'."
@@ -161,7 +170,18 @@ impl Report {
         };
         let is_error = !errors.is_empty();
         let activities = if state == State::Running { read_activities(machine) } else { Vec::new() };
-        Report { state, is_error, boot_code, detail, last_update, errors, recoverable, activities, stages }
+        Report {
+            state,
+            is_error,
+            boot_code,
+            detail,
+            last_update,
+            errors,
+            recoverable,
+            activities,
+            stages,
+            unanswered,
+        }
     }
 
     /// Returns whether this boot has no status and systemd reports no stage as running or queued. Generators finish before
@@ -171,7 +191,7 @@ impl Report {
             && self.stages.is_empty()
             && runs_systemd(machine)
             && !has_verdict(machine)
-            && verdict(machine) != Verdict::Pending
+            && verdict(machine).is_ok_and(|verdict| verdict != Verdict::Pending)
     }
 
     pub(super) fn fail(&mut self, why: &str) {
