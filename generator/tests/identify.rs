@@ -161,3 +161,24 @@ fn log_has_the_lines_that_tools_parse() {
         rest = &rest[at..];
     }
 }
+
+/// All users can read the log; the serial number is readable by root only.
+#[test]
+fn log_has_no_passwords() {
+    let sandbox = Sandbox::new("passwords");
+    sandbox.write("/etc/cloud/cloud.cfg", LIST);
+    sandbox.write("/sys/class/dmi/id/product_serial", "ds=nocloud;s=http://u:s3cret@h/s3cret/\n");
+    for line in [
+        "ro ds=http://u:s3cret@h/s3cret/ cc: password: s3cret end_cc quiet",
+        "ro url=http://u:s3cret@h/ cc: s3cret",
+    ] {
+        sandbox.write("/proc/cmdline", line);
+        sandbox.run(&sandbox.path("ds-identify"), &["--force"], &[VM]);
+    }
+    let log = sandbox.read("/run/cloud-init/ds-identify.log");
+    assert!(log.contains("KERNEL_CMDLINE=ro ds=http://h/…/ cc:… quiet\n"), "{log}");
+    assert!(
+        log.contains("DMI_PRODUCT_SERIAL=ds=nocloud;s=http://h/…/\n") && !log.contains("s3cret"),
+        "{log}"
+    );
+}

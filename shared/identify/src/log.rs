@@ -7,7 +7,7 @@ use std::io::Write as _;
 use system::WriteOptions;
 
 use crate::paths::{Env, RootedPath, Roots};
-use system::printable;
+use system::{printable, redacted_urls};
 
 /// The destination of the lines.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Log {
     pub fn line(&self, level: u32, text: impl AsRef<str>) {
         if level <= self.level {
             let mut lines = self.lines.borrow_mut();
-            lines.push_str(&printable(text.as_ref()));
+            lines.push_str(&printable(&redacted_urls(text.as_ref())));
             lines.push('\n');
         }
     }

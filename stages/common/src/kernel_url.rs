@@ -34,7 +34,9 @@ pub(crate) fn fetch_and_store(sys: &System, stage: StageName, line: &str) {
     }
     let too_early = stage == StageName::Local && !is_local;
     let pause = Duration::from_millis(if too_early { 100 } else { 1000 });
-    match sys.fetch(&Request::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
+    // A server that stays busy takes 10 s of the local stage, which has yet to find the instance, and 100 s of the network stage.
+    let request = Request::get(url).timeout(TIMEOUT).retries(RETRIES, pause).busy_timeout(pause * 100);
+    match sys.fetch(&request) {
         Err(e) if too_early => debug!(sys, "cloud-config-url: {e}; the network stage will retry"),
         Err(e) => warning!(sys, "cloud-config-url: {e}"),
         Ok(response) if !response.body.starts_with(HEADER) => {

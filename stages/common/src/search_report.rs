@@ -71,7 +71,7 @@ fn report_unknown_datasources(boot: &Boot) {
                 }
             }
             Some(name) => {
-                let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                let name = config::shown_name(name);
                 error!(boot.sys, "{}: datasource_list: no datasource named {name}; skipped", item.at);
             }
             None => {

@@ -16,6 +16,17 @@ pub fn inline_config(line: &str) -> Option<String> {
     (!pieces.is_empty()).then(|| pieces.join("\n"))
 }
 
+/// Returns a command line for a log: `…` replaces the configuration, which may have passwords.
+pub fn without_inline_config(line: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), line);
+    while let Some(start) = word_start(rest) {
+        shown += &rest[..start];
+        shown.push('…');
+        rest = rest[start..].split_once("end_cc").map_or("", |(_, after)| after);
+    }
+    shown + rest
+}
+
 /// Returns the offset of the text after the next `cc:`.
 fn word_start(line: &str) -> Option<usize> {
     line.match_indices("cc:")
@@ -38,6 +49,17 @@ mod tests {
             ("cc:", Some("")),
         ] {
             assert_eq!(super::inline_config(line).as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn inline_configuration_is_not_shown() {
+        for (line, expected) in [
+            ("BOOTIF=01-aa:bb:cc:dd:ee:ff ro", "BOOTIF=01-aa:bb:cc:dd:ee:ff ro"),
+            ("ro cc: password: x end_cc quiet", "ro cc:… quiet"),
+            ("cc:a: 1end_cc ro cc: b: 2", "cc:… ro cc:…"),
+        ] {
+            assert_eq!(super::without_inline_config(line), expected, "{line}");
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::clock::{part_of, varied};
 /// The longest pause before a retry, whatever `Retry-After` says.
 // Wait: downloads | the next attempt, at most, if the server asks for a pause (`Retry-After`) | -
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The longest time that a busy server is retried, unless the caller sets another one.
+// Wait: downloads | a server that responds that it is busy (429, 503), from the first such response on | -
+const MAX_BUSY_TIME: Duration = Duration::from_secs(300);
 /// The time that is kept for a last try if the pause exceeds the deadline.
 // No wait: kept of a longer limit.
 const LAST_TRY_TIME: Duration = Duration::from_secs(1);
@@ -173,8 +176,8 @@ impl Request {
         Request { tolerance, ..self }
     }
 
-    /// Sets how long a busy server is retried, from its first such response. Otherwise the number of these retries and the
-    /// deadline limit that.
+    /// Sets how long a busy server is retried, from its first such response. Otherwise the number of these retries, five minutes
+    /// and the deadline limit that.
     pub fn busy_timeout(self, timeout: Duration) -> Request {
         Request { busy_timeout: Some(timeout), ..self }
     }
@@ -205,7 +208,7 @@ impl Request {
     ) -> Option<Duration> {
         let left = match self.busy_timeout {
             Some(timeout) => timeout.saturating_sub(busy_for),
-            None if busy <= Request::MAX_BUSY_RETRIES => Duration::MAX,
+            None if busy <= Request::MAX_BUSY_RETRIES => MAX_BUSY_TIME.saturating_sub(busy_for),
             None => Duration::ZERO,
         };
         let left = self.time_left().map_or(left, |time| time.min(left));
@@ -311,6 +314,9 @@ mod tests {
             (3600, 1, 0, Some(60_000)),
         ] {
             assert_eq!(pause(&request, requested, busy, 0, random), expected, "{requested} {busy}");
+        }
+        for (busy_for, expected) in [(297, Some(3000)), (299, Some(1000)), (300, None)] {
+            assert_eq!(pause(&request, 60, 5, busy_for, 0), expected, "{busy_for}");
         }
         // With a time limit only that counts.
         let limited = request.clone().busy_timeout(Duration::from_secs(10));
