@@ -57,6 +57,16 @@ CHECK
     [ -z "$warnings" ] || fail "$variant: ${page##*/}: $warnings"
   done
 done
+# The samples of instance data have every name that the page documents for each cloud.
+python3 - "$work"/debian/usr/share/doc/cloud-init/examples/instance-data/*.json <<'CHECK' || fail "samples of instance data"
+import json, re, sys
+page = open("docs/reference/instance-data.md").read().split("\n## v1\n")[1].split("\n## ")[0]
+names = {name for row in re.findall(r"^\| (`.*?) \|", page, re.M) for name in re.findall(r"`(\w+)`", row)}
+assert len(names) > 15 and len(sys.argv) > 20, names
+for path in sys.argv[1:]:
+    lacks = names - set(json.load(open(path))["v1"])
+    assert not lacks, f"{path}: {lacks}"
+CHECK
 # With any LIBEXECDIR and PREFIX the units and the programs find the stages.
 root=$work/elsewhere
 packaging/install VARIANT=rocky BIN="$work/bin" DESTDIR="$root" PREFIX=/opt/ci LIBEXECDIR=/srv/stages VERSION=1.2.3 ENABLE=yes

@@ -77,6 +77,19 @@ fn a_named_datasource_is_found() {
     assert!(text.contains("cloud-init is enabled: datasource 'nocloud' is named explicitly\n"), "{text}");
 }
 
+/// None is a place to fall back to: the stages check the datasource before it.
+#[test]
+fn only_a_datasource_without_none_is_not_checked() {
+    for (list, end) in
+        [("NoCloud", "no datasource is checked"), ("NoCloud, None", "it is checked by the stages")]
+    {
+        let sandbox = Sandbox::new("explain-only");
+        sandbox.write("/etc/cloud/cloud.cfg", &format!("datasource_list: [ {list} ]\n"));
+        let text = explain(&sandbox, &["--explain"]);
+        assert!(text.contains("NoCloud is the only datasource in ") && text.contains(end), "{text}");
+    }
+}
+
 /// The printed remedy enables cloud-init.
 #[test]
 fn printed_remedy_enables_cloud_init() {

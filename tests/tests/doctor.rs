@@ -242,11 +242,14 @@ fn changes_since_the_previous_boot_are_listed() {
             "modules-final/config-scripts_user: FAIL -> SUCCESS"
         ]
     );
-    // Nothing differs.
+    // Nothing differs, also from a boot of Python's cloud-init, whose log has the names of modules with hyphens.
+    let path = sandbox.path("/var/log/cloud-init.log");
+    tests::write(&path, &sandbox.log().replace("/config-scripts_user:", "/config-scripts-user:"));
     sandbox.boot();
     assert_eq!(changes(), [""; 0]);
     let (_, text) = run(&sandbox, "", &[]);
     assert!(text.contains("\nDIFFERS FROM THE BOOT BEFORE\n  nothing\n"), "{text}");
+    assert!(text.contains(" (previously ran): users_groups"), "{text}");
 }
 
 /// The map form of `users`, which is deprecated: its typos, and its users that do not exist.
@@ -287,6 +290,33 @@ fn missing_user_is_reported() {
         "user-data part-001, line 8",
         "user alice is configured and not in /etc/passwd",
     );
+}
+
+/// A module that is repeated reads the user-data as it was stored.
+#[test]
+fn advice_begins_with_the_user_data() {
+    for (name, user_data, problem, advice) in [
+        ("key", "ssh_authorized_keys: [foo]\n", "public key of SSH", "correct the key in the user-data"),
+        ("script", "runcmd: ['exit 3']\n", "failed: runcmd", "if the user-data is wrong, correct it"),
+        ("none", "", "Used fallback datasource", "no datasource was found"),
+    ] {
+        let sandbox =
+            Sandbox::with_user_data(&format!("doctor-advice-{name}"), format!("#cloud-config\n{user_data}"));
+        if user_data.is_empty() {
+            tests::write(
+                &sandbox.path("/etc/cloud/cloud.cfg.d/99-none.cfg"),
+                "datasource_list: [NoCloud, None]\n",
+            );
+            let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud"));
+        }
+        sandbox.boot();
+        let (_, page) = page_of(&sandbox, "");
+        let found = page["findings"].as_array().into_iter().flatten();
+        let found =
+            found.filter(|found| found["problem"].as_str().is_some_and(|text| text.contains(problem)));
+        let remedies: Vec<&str> = found.filter_map(|found| found["remedy"].as_str()).collect();
+        assert!(remedies.iter().any(|remedy| remedy.contains(advice)), "{page:#}");
+    }
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn origins(plan: &Value, step: &str) -> BTreeSet<String> {
 fn effects_name_their_source() {
     let parts = [
         "#cloud-config\nusers:\n- name: bob\n  lock_passwd: true\nwrite_files:\n- {path: /etc/a, content: a}\n\
-         runcmd:\n- [ls]\nmounts: [[/dev/x, /mnt/x]]\n",
+         runcmd:\n- [ls]\nmounts: [[/dev/x, /mnt/x]]\nswap: {size: 512M}\n",
         "#cloud-config\nmerge_how: list(append)+dict(recurse_array)+str()\nwrite_files:\n- path: /etc/b\n  content: b\n\
          users:\n- name: eve\n",
         "#!/bin/sh\n",
@@ -121,7 +121,7 @@ fn effects_name_their_source() {
     for (step, expected) in [
         ("write_files", &["write_files[0]: user-data one:6", "write_files[1]: user-data two:4"][..]),
         ("users_groups", &["users[0]: user-data one:3", "users[1]: user-data two:7"]),
-        ("mounts", &["mounts: user-data one:9"]),
+        ("mounts", &["mounts: user-data one:9", "swap: user-data one:10"]),
         ("scripts_user", &[": user-data script:null", "runcmd: user-data one:7"]),
         ("network", &[": /var/lib/cloud/seed/nocloud/network-config:1"]),
     ] {
@@ -138,6 +138,10 @@ fn effects_name_their_source() {
         "  network (/var/lib/cloud/seed/nocloud/network-config, line 1)\n",
         "  user-data: user-data hook\n    run ",
         "  scripts_user: runcmd (user-data one, line 7)\n",
+        // What an image leaves to the machine.
+        "  mounts: swap (user-data one, line 10)\n    do        create the swap file /swap.img, ",
+        "  growpart\n    do        grow the partition of / when",
+        "  resizefs\n    do        grow the file system of / when",
     ] {
         assert!(text.contains(heading), "{heading} is not in\n{text}");
     }
@@ -373,4 +377,9 @@ fn plan_of_a_disabled_machine_says_that_nothing_would_run() {
         let text = String::from_utf8_lossy(&done.stdout);
         assert!(text.contains(expected) && text.contains("modules-final") == has_stages, "{words:?}: {text}");
     }
+    // A machine without the package.
+    let _ = std::fs::remove_file(sandbox.path("/etc/cloud/cloud.cfg"));
+    let done = cloud_init(&sandbox, &["plan", "--user-data", &user_data]);
+    let text = String::from_utf8_lossy(&done.stderr);
+    assert!(text.contains("dpkg-deb -x firstlight_*.deb DIR; cloud-init --root DIR plan FILE"), "{text}");
 }

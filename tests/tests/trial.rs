@@ -63,6 +63,16 @@ fn a_trial_boots_and_leaves_nothing() {
     assert!(code == Some(1) && text.starts_with("error: ") && text.lines().count() == 1, "{text}");
 }
 
+#[test]
+fn a_root_with_pythons_cloud_init_is_refused_at_once() {
+    let sandbox = tests::Sandbox::new("trial-python");
+    sandbox.put("/usr/bin/cloud-init", "#!/usr/bin/python3\n");
+    let mut command = Command::new(binaries().join("cloud-init"));
+    let done = command.arg("--root").arg(&sandbox.root).args(["try", "user-data"]).output().expect("try");
+    let text = String::from_utf8_lossy(&done.stderr);
+    assert!(text.contains("not Python's") && text.lines().count() == 1, "{text}");
+}
+
 /// Links that the container leaves, in the upper layer and among what is reported, are followed neither to read nor to delete.
 #[test]
 #[ignore = "boots a container: make slow"]

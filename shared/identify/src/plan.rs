@@ -72,8 +72,10 @@ pub fn plan_with_policy(policy: &Policy, facts: &Facts<'_>) -> Plan {
         _ => false,
     };
     if is_settled {
-        let reason =
-            format!("{} is the only datasource in {}; no datasource is checked", names[0], candidates.origin);
+        // An explicit None is a place to fall back to: the stages then check the datasource, unlike one that is alone.
+        let checked =
+            if names.len() == 1 { "no datasource is checked" } else { "it is checked by the stages" };
+        let reason = format!("{} is the only datasource in {}; {checked}", names[0], candidates.origin);
         return enable(verdict::config_text_of_list(names, policy), reason);
     }
     let verdicts = search(facts);

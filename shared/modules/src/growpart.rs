@@ -100,7 +100,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     if !sys.is_live() {
-        debug!(sys, "not a running system; skipping growpart");
+        sys.plan_device(format!("grow the partition of {} when the machine boots", devices.join(", ")));
         return Ok(());
     }
     let mounts = sys.mounts()?;

@@ -74,10 +74,6 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     let fstab = sys.read_text_if_exists(FSTAB)?.unwrap_or_default();
     let swap_file = match &keys.swap {
-        Some(_) if !sys.is_live() => {
-            debug!(sys, "not a running system; not creating a swap file");
-            None
-        }
         Some(swap) => {
             sys.set_cause_key("swap");
             swap::ensure_swap_file(sys, swap)

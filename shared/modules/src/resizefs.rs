@@ -57,7 +57,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     if !sys.is_live() {
-        debug!(sys, "not a running system; skipping resizefs");
+        sys.plan_device("grow the file system of / when the machine boots".into());
         return Ok(());
     }
     grow(sys, "/", wanted == Resize::InBackground)

@@ -46,7 +46,11 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
             let entry = entry(path).map(|entry| format!(": {entry}")).unwrap_or_default();
             return fail(&format!("'{first}' is not a key of cloud-config; {place}{entry}"));
         }
-        (Err(near), None) => return unknown("key", path, near),
+        (Err(near), None) => {
+            let Some(text) = schema::module_docs(path) else { return unknown("key", path, near) };
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
     };
     let place = match machine.sys.is_live() {
         true => "this machine".to_string(),

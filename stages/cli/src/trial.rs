@@ -35,14 +35,16 @@ fn attempt(machine: &Machine, global: &GlobalOptions, args: &Try) -> Result<Exit
     if !Machine::is_root() {
         return refuse("try needs root: it boots a container".into());
     }
-    if host.which("systemd-nspawn").is_none() {
-        return refuse("try boots a container: install systemd-nspawn (package systemd-container)".into());
-    }
-    if !machine.sys.exists("/usr/bin/cloud-init") || global.root.contains([',', ':', '\\']) {
+    // Python's is a script.
+    let is_program = machine.sys.read_head("/usr/bin/cloud-init", 4).is_ok_and(|head| head == b"\x7fELF");
+    if !is_program || global.root.contains([',', ':', '\\']) {
         return refuse(format!(
-            "{}: expected a root with cloud-init, and no ',', ':' or '\\' in its path",
+            "{}: expected a root with this cloud-init, not Python's, and no ',', ':' or '\\' in its path",
             global.root
         ));
+    }
+    if host.which("systemd-nspawn").is_none() {
+        return refuse("try boots a container: install systemd-nspawn (package systemd-container)".into());
     }
     let keep = args.keep.as_deref().map(crate::machine::output_path).unwrap_or_default();
     if host.exists(&keep) && !keep.is_empty() {

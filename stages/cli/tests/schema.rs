@@ -507,6 +507,11 @@ fn user_data_of_every_format_is_validated() {
             &["is not a YAML dict.", "input:2:1: error: expected a map"],
         ),
         (b"# cloud-config\n".to_vec(), 1, &["'# cloud-config'; did you mean '#cloud-config'?"]),
+        (
+            b"## template: jinja\n# cloud-config\n".to_vec(),
+            1,
+            &["input:2:1: error: ", "'# cloud-config'; did you mean '#cloud-config'?"],
+        ),
         (b"hostname: a\n".to_vec(), 1, &["do not begin with '#cloud-config'"]),
         (
             b"#cloud-config\nruncmd: [{'echo \"a': b}, 1]\n".to_vec(),
@@ -588,6 +593,8 @@ fn keys_are_explained_with_their_origin() {
         let (code, _, err) = machine.run_words(words);
         assert!(code == 1 && err.contains(wanted), "{err}");
     }
+    let (code, out, _) = machine.run_words(&["explain", "scripts_per_boot"]);
+    assert!(code == 0 && out.starts_with("scripts_per_boot\n"), "{out}");
     // Not the stage of the module that has the key.
     for (key, wanted, other) in [
         ("vendor_data.enabled", "\n\nThe network stage itself reads it, ", "final stage"),

@@ -73,6 +73,8 @@ fn each_customization_is_named_with_what_it_becomes() {
         ),
         ("/etc/systemd/system/cloud-init-main.service.d/own.conf", "[Unit]\nAfter=x\n"),
         ("/etc/systemd/system/agent.service", "[Unit]\nAfter=cloud-init-main.service\n"),
+        ("/etc/systemd/system/all.service", "[Service]\nExecStart=/usr/bin/cloud-init --all-stages\n"),
+        ("/etc/systemd/system/one.service", "[Service]\nExecStart=/usr/bin/cloud-init init --local\n"),
         ("/usr/local/bin/tool", "#!/usr/bin/python3\nfrom cloudinit import util\n"),
         ("/opt/agent/lib/a.py", "import os\nimport cloudinit.util\n"),
         ("/etc/systemd/system/health.service", "[Service]\nExecStart=python3 -c 'import cloudinit.util'\n"),
@@ -97,6 +99,7 @@ fn each_customization_is_named_with_what_it_becomes() {
         "warning  /etc/systemd/system/cloud-config.service.d/own.conf: concerns cloud-config.service",
         "warning  /etc/systemd/system/cloud-init-main.service.d/own.conf: concerns cloud-init-main.service",
         "warning  /etc/systemd/system/agent.service: concerns agent.service",
+        "warning  /etc/systemd/system/all.service: concerns all.service",
         "warning  /usr/local/bin/tool: imports Python's module cloudinit",
         "warning  /opt/agent/lib/a.py: imports Python's module cloudinit",
         "warning  /etc/systemd/system/health.service: imports Python's module cloudinit",
@@ -105,7 +108,12 @@ fn each_customization_is_named_with_what_it_becomes() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("/usr/local/bin/other") && !text.contains("cc_runcmd"), "{text}");
+    assert!(
+        !text.contains("/one.service")
+            && !text.contains("/usr/local/bin/other")
+            && !text.contains("cc_runcmd"),
+        "{text}"
+    );
     // The finding limit of the text does not apply to JSON.
     let (_, json, _) = machine.run("doctor --switch --format json");
     let all = serde_json::from_str::<serde_json::Value>(&json).unwrap();

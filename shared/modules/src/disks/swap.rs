@@ -127,6 +127,12 @@ pub fn ensure_swap_file(sys: &System, swap: &Swap) -> Option<String> {
         debug!(sys, "no swap file is configured");
         return None;
     }
+    if !sys.is_live() {
+        sys.plan_device(format!(
+            "create the swap file {file}, with its line in fstab, when the machine boots"
+        ));
+        return None;
+    }
     if sys.exists(&file) {
         match sys.read_text("/proc/swaps") {
             Ok(swaps) if !is_active_swap(&swaps, &file) => debug!(sys, "{file} exists, but is not in use"),

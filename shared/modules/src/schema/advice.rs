@@ -1,6 +1,6 @@
 //! Finds values of a valid form that do not work: one module needs what a later one makes, sudo rejects a rule, no user gets the keys.
 
-use config::{Finding, Findings, Node, Position, suggestion};
+use config::{Finding, Findings, Node, Position, did_you_mean, suggestion};
 
 use super::tables;
 use crate::runner::module_list::parse_entry;
@@ -43,6 +43,12 @@ pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec
         }
     }
     for (i, user) in items("users").iter().enumerate() {
+        let is_locked = !["lock_passwd", "lock-passwd"].iter().any(|key| user.get(key).is_some());
+        for key in ["passwd", "hashed_passwd", "plain_text_passwd"].into_iter().filter(|_| is_locked) {
+            if let Some(password) = user.get(key).filter(|password| !password.is_null()) {
+                found.invalid(&password.at, format!("users[{i}].{key}"), LOCKED);
+            }
+        }
         let Some(rules) = user.get("sudo") else { continue };
         for rule in rules.as_seq().unwrap_or(std::slice::from_ref(rules)) {
             let name = user.get("name").and_then(Node::as_str).unwrap_or_default();
@@ -87,6 +93,8 @@ pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec
     found.iter().cloned().collect()
 }
 
+const LOCKED: &str = "the password stays locked, as in cloud-init, without lock_passwd: false";
+
 /// The problem of [`keys_of_nobody`].
 pub const OF_NOBODY: &str =
     "no user gets these keys, which are those of the default user: users does not list 'default'";
@@ -111,24 +119,39 @@ pub fn keys_of_nobody<'n>(config: &'n Node, base: &Node) -> Option<&'n Node> {
 }
 
 /// Returns what is wrong with a user's rule of sudo: a file with such a line has no effect as a whole.
-fn sudo_problem(user: &str, rule: &str) -> Option<&'static str> {
-    const TAGS: [&str; 6] = ["NOPASSWD", "PASSWD", "NOEXEC", "EXEC", "NOSETENV", "SETENV"];
+fn sudo_problem(user: &str, rule: &str) -> Option<String> {
+    // The first ones, of which a ':' may be missing, are no words of other programs.
+    const TAGS: &str = "NOPASSWD PASSWD NOEXEC EXEC NOSETENV SETENV FOLLOW NOFOLLOW INTERCEPT NOINTERCEPT LOG_INPUT \
+                        NOLOG_INPUT LOG_OUTPUT NOLOG_OUTPUT MAIL NOMAIL";
+    let tags = || TAGS.split(' ');
+    fn of(command: &str) -> &str {
+        command.rsplit(['=', ')']).next().unwrap_or_default().trim_start()
+    }
     let lacks_colon = |command: &str| {
-        let command = command.rsplit(['=', ')']).next().unwrap_or_default().trim_start();
+        let command = of(command);
         let (word, rest) = command.split_at(command.find([' ', '\t', ':', '\n']).unwrap_or(command.len()));
-        TAGS.contains(&word) && !rest.trim_start().starts_with(':')
+        tags().take(6).any(|tag| tag == word) && !rest.trim_start().starts_with(':')
+    };
+    let misspelled = |command: &str| {
+        let words = of(command).split(':').map(str::trim_end);
+        words.rev().skip(1).find_map(|word| {
+            let word = word.trim_start();
+            let near = did_you_mean(&word.to_ascii_uppercase(), tags()).filter(|near| *near != word)?;
+            Some(format!("unknown tag; did you mean '{near}'?"))
+        })
     };
     let has = |c: char| rule.matches(c).count();
-    match rule.contains('=') {
-        _ if rule.trim().is_empty() => None,
-        false => Some("expected a rule such as ALL=(ALL) NOPASSWD:ALL"),
+    let problem = match rule.contains('=') {
+        _ if rule.trim().is_empty() => return None,
+        false => "expected a rule such as ALL=(ALL) NOPASSWD:ALL",
         true if rule.split_whitespace().next() == Some(user) => {
-            Some("expected a rule without the user's name, which is added")
+            "expected a rule without the user's name, which is added"
         }
-        true if has('(') > has(')') => Some("expected a ')' after the users that the rule allows"),
-        true if rule.split(',').any(lacks_colon) => Some("expected a ':' after the tag, as in NOPASSWD:ALL"),
-        true => None,
-    }
+        true if has('(') > has(')') => "expected a ')' after the users that the rule allows",
+        true if rule.split(',').any(lacks_colon) => "expected a ':' after the tag, as in NOPASSWD:ALL",
+        true => return rule.split(',').find_map(misspelled),
+    };
+    Some(problem.to_string())
 }
 
 /// Returns the key and what is wrong of a file of rules for sudo.
@@ -233,9 +256,24 @@ mod tests {
             ("ALL=(ALL) NOPASSWD", false),
             ("ALL=(ALL NOPASSWD:ALL", false),
             ("amy ALL=(ALL) NOPASSWD:ALL", false),
+            ("ALL=(ALL) NOPASSWRD:ALL", false),
+            ("ALL=(ALL) nopasswd:ALL", false),
+            ("ALL=(ALL) /bin/ls, NOPASSWD : SETENF: /bin/x", false),
+            ("ALL=(ALL) NOPASSWD: NOLOG_OUTPUT: /bin/mail MAILS\\:x", true),
         ] {
             assert_eq!(sudo_problem("amy", rule).is_none(), is_good, "{rule}");
         }
+    }
+
+    #[test]
+    fn passwords_that_stay_locked_are_named() {
+        let text = "users: [default, {name: a, passwd: x}, {name: b, lock_passwd: true, passwd: x},\n\
+            {name: c, hashed_passwd: x, lock-passwd: false}, {name: d, hashed_passwd: x}]";
+        let config = config::yaml::parse("f", text).unwrap().root;
+        let shown: Vec<String> =
+            advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
+        let expected = [("f:1:36", "users[1].passwd"), ("f:2:75", "users[4].hashed_passwd")];
+        assert_eq!(shown, expected.map(|(place, key)| format!("{place}: {key}: {LOCKED}")));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub fn failed_modules(log: &BootLog) -> Vec<(&str, &str)> {
 /// Shows which modules ran and failed.
 pub fn applied(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    let mut well: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut well: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let steps = log.last.iter().flat_map(outcomes).collect::<Vec<_>>();
     for step in &steps {
         let Some(module) = step.name.strip_prefix("config-") else { continue };
@@ -86,7 +86,8 @@ pub fn applied(log: &BootLog, page: &mut Page) {
             json!({"stage": step.stage, "module": module, "result": step.result, "seconds": step.seconds}),
         );
         if step.result == "SUCCESS" {
-            well.entry(step.stage).or_default().push(module);
+            let earlier = if step.description.contains(" previously ran") { " (previously ran)" } else { "" };
+            well.entry(format!("{}{earlier}", step.stage)).or_default().push(module);
         } else {
             lines.push(format!("{}: {module}: {} ({:.3} s)", step.stage, step.result, step.seconds));
         }
@@ -120,9 +121,17 @@ pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
     if let (Some(before), Some(last)) = (&log.before, &log.last) {
         compare("version of cloud-init".into(), before.version.clone(), last.version.clone());
         let results = |boot: &Boot| -> BTreeMap<String, String> {
-            let of_step =
-                |step: Outcome<'_>| (format!("{}/{}", step.stage, step.name), step.result.to_string());
-            sort::collect(outcomes(boot).into_iter().map(of_step))
+            let of_step = |step: Outcome<'_>| {
+                let name = match step.name.strip_prefix("config-") {
+                    // Python's cloud-init logs the name as cloud.cfg spells it.
+                    Some(module) => format!("config-{}", module.replace('-', "_")),
+                    None => step.name.to_string(),
+                };
+                (format!("{}/{name}", step.stage), step.result.to_string())
+            };
+            // Python's cloud-init does not log this step in every stage.
+            let steps = outcomes(boot).into_iter().filter(|step| step.name != "check-cache");
+            sort::collect(steps.map(of_step))
         };
         let (old, new) = (results(before), results(last));
         let names: std::collections::BTreeSet<&String> = sort::collect(old.keys().chain(new.keys()));

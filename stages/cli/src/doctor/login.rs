@@ -12,7 +12,7 @@ use system::{Command, User as Account};
 
 use super::boot;
 use super::page::Page;
-use super::{firewall, pam, tcp_wrappers};
+use super::{firewall, pam, results, tcp_wrappers};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
@@ -27,7 +27,6 @@ const KEY_SOURCES: [&str; 3] = ["ssh_authorized_keys", "ssh-authorized-keys", "s
 const PASSWORD_SOURCES: [&str; 3] = ["passwd", "hashed_passwd", "plain_text_passwd"];
 /// Shells that end a login.
 const NO_LOGIN: [&str; 2] = ["nologin", "false"];
-const USERS_GROUPS: &str = "see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always";
 
 /// A configured user.
 pub struct User<'a> {
@@ -142,12 +141,13 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
                 );
             } else if !is_elsewhere && !user.is_default && !is_reported {
                 let problem = format!("user {name} is configured and not in /etc/passwd");
-                page.findings.error(place, problem, USERS_GROUPS);
+                let remedy = format!("see the errors of users_groups; {}", results::repeat("users_groups"));
+                page.findings.error(place, problem, remedy);
             }
             continue;
         };
         let access = Access::of(machine, user, account, merged, runs_sshd);
-        lines.push(format!("{name}: {}", access.describe()));
+        lines.push(format!("{name}: {}", access.describe(&account.shell)));
         can_login |= access.has_way();
         if access.has_password && !access.has_key && runs_sshd && !access.can_use_password {
             refused.push((place.clone(), name.clone()));
@@ -607,8 +607,13 @@ impl Access {
         }
         if is_only_way && is_locked && !self.has_key {
             let problem = "a password is configured, but it is locked, and there is no SSH key";
-            let remedy = "set lock_passwd: false for the user; a password needs a hash in passwd";
-            self.problem(problem.into(), remedy);
+            let remedy = match hash.len() > 1 {
+                true => {
+                    format!("set lock_passwd: false for a new instance; on this one: passwd -u {}", user.name)
+                }
+                false => "set lock_passwd: false, and hashed_passwd to a hash, for a new instance".into(),
+            };
+            self.problem(problem.into(), &remedy);
         }
         let today = (now.as_secs() / 86_400) as i64;
         let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
@@ -631,10 +636,18 @@ impl Access {
         self.has_key || self.has_password
     }
 
-    fn describe(&self) -> String {
+    fn describe(&self, shell: &str) -> String {
         let ways = [(self.has_key, "SSH key"), (self.has_password, "password")];
         let ways: Vec<&str> = ways.into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect();
-        if ways.is_empty() { "cannot log in".into() } else { format!("can log in by {}", ways.join(", ")) }
+        let why = match (self.problems.first(), &self.refused_by_pam, &self.cut_file) {
+            _ if !ways.is_empty() => return format!("can log in by {}", ways.join(", ")),
+            (Some((problem, _)), ..) | (None, Some((_, problem)), _) => problem,
+            (.., Some(_)) => "its key is cut off or changed",
+            _ if ends_login(shell) => "its shell ends each login",
+            _ if !Machine::is_root() => "only root can read its keys and password",
+            _ => "it has neither an SSH key nor a usable password",
+        };
+        format!("cannot log in: {why}")
     }
 }
 
@@ -933,6 +946,9 @@ mod tests {
             let text = access.problems.first().map_or("", |(problem, _)| problem.as_str());
             assert!(text.contains(problem) && text.is_empty() == problem.is_empty(), "{line}: {text}");
             assert_eq!(access.has_password, has_password, "{line}");
+            // The advice asks for a hash only if there is none.
+            let remedy = access.problems.first().map_or("", |(_, remedy)| remedy);
+            assert_eq!(remedy.contains("hashed_passwd"), line.starts_with("al:!:"), "{line}: {remedy}");
         }
         // With a key.
         for (line, needs_unlocked, problem) in [

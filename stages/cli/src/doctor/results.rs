@@ -29,7 +29,7 @@ const SKIPPED: &str =
 const DENIED: &str = ": Permission denied";
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 12] = [
+const REMEDIES: [(&str, &str); 14] = [
     (
         "a map cannot be a key",
         "nothing of this part was applied: a template with {{ … }} needs '## template: jinja' as its first line, other braces quotes",
@@ -44,6 +44,11 @@ const REMEDIES: [(&str, &str); 12] = [
     ("timed out", "check the network and the service that did not answer"),
     ("no metadata could be read", "check the metadata service and the network to it"),
     ("not every datasource could be read", "check the metadata service and the network to it"),
+    (
+        "Used fallback datasource",
+        "no datasource was found, see: cloud-init query --identify; then boot again",
+    ),
+    ("is a public key of SSH", "correct the key in the user-data or at the cloud, for a new instance"),
     ("no NIC of the network configuration exists", super::network::NICS_REMEDY),
     // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
@@ -303,8 +308,7 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     let remedy = match (REMEDIES.iter().find(|(part, _)| problem.contains(part)), &module) {
         (Some((_, remedy)), _) => (*remedy).to_string(),
         (None, Some(module)) => {
-            let again = format!("cloud-init single --name {module} --frequency always");
-            format!("see {log} and the output beside it; repeat it with: {again}")
+            format!("see {log} and the output beside it; {}", repeat(module))
         }
         (None, None) => String::new(),
     };
@@ -318,6 +322,14 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);
     page.findings.add(severity, place, problem, remedy).details = texts;
+}
+
+/// Returns how to repeat a module, which reads the configuration as it was stored.
+pub fn repeat(module: &str) -> String {
+    format!(
+        "if the user-data is wrong, correct it for a new instance; otherwise repeat: \
+         cloud-init single --name {module} --frequency always"
+    )
 }
 
 /// Returns the files that messages of shells name: `PATH: not found`, or `PATH: INTERPRETER: bad interpreter`.

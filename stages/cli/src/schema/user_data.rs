@@ -262,7 +262,11 @@ impl<'a> Checker<'a> {
                 inner.payload = rendered.as_bytes().to_vec().into();
                 match inner.content_type.as_str() {
                     // The header of the result is the second line of the template.
-                    "" => self.unrecognized(name, &text, 2, ""),
+                    "" => {
+                        let hint =
+                            userdata::why_unhandled(&inner).filter(|hint| hint.contains("did you mean"));
+                        self.unrecognized(name, &text, 2, &hint.unwrap_or_default());
+                    }
                     "text/cloud-config" => self.config(name, &inner, Some(&text)),
                     "text/x-include-url" | "text/x-include-once-url" | "text/cloud-config-archive"
                         if level < MAX_LEVELS =>
