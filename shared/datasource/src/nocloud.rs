@@ -207,7 +207,19 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if let Some(settings) = ctx.settings(NAME) {
         add_configured(ctx, settings, &mut all);
     }
-    match media::find_nocloud_seed(ctx, label(ctx).as_deref(), !all.sources.is_empty()) {
+    let find_on_disk = || media::find_nocloud_seed(ctx, label(ctx).as_deref(), !all.sources.is_empty());
+    let mut on_disk = find_on_disk();
+    // As virt-install's serial number: settings alone announce a disc, and this stage may be earlier than the driver of its drive.
+    let has_settings_only = all.sources.iter().all(|source| source == "dmi" || source == "cmdline");
+    if matches!(on_disk, Ok(None))
+        && !all.sources.is_empty()
+        && has_settings_only
+        && all.meta_data.get("seedfrom").is_none()
+    {
+        ctx.machine.wait_for_devices();
+        on_disk = find_on_disk();
+    }
+    match on_disk {
         Ok(Some((device, seed))) => {
             all.device = Some(device.clone());
             all.add(device, seed);

@@ -265,6 +265,22 @@ fn bad_seeds_are_reported_and_the_rest_is_used() {
     assert!(outcome.errors[0].contains("/srv/nowhere/meta-data"), "{:?}", outcome.errors);
 }
 
+/// virt-install sets this serial number and attaches a disc, whose driver may be loaded later than the local stage begins.
+#[test]
+fn settings_without_a_seed_wait_for_a_disc() {
+    let serial = |text: &str| machine().file("/sys/class/dmi/id/product_serial", text);
+    for (name, machine, waits) in [
+        ("virt-install's", serial("ds=nocloud\n"), true),
+        ("the command line", machine().line("ds=nocloud;h=H"), true),
+        ("a place", serial("ds=nocloud;s=/srv/a/"), false),
+        ("a directory", with_seed("instance-id: D").line("ds=nocloud"), false),
+        ("none", machine(), false),
+    ] {
+        machine.find("NoCloud").unwrap();
+        assert_eq!(machine.has_waited_for_devices(), waits, "{name}");
+    }
+}
+
 #[test]
 fn symlinks_in_a_seed_resolve_below_the_root() {
     let machine = machine().file("/etc/elsewhere", "linked").seed(SEED, "", "");

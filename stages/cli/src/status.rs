@@ -45,7 +45,7 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
         }
     }
     drop(line);
-    // Not while it waits: early in a boot systemd does not answer yet, and is asked again.
+    // Not while it waits: early in a boot systemd does not answer yet, which the next poll finds out.
     if let Some(e) = &report.unanswered {
         eprintln!(
             "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"

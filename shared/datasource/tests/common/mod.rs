@@ -8,14 +8,18 @@ use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, WriteOptions};
 
-struct FixedNics(Nics);
+/// The NICs, and whether the datasource has waited for devices.
+#[derive(Default)]
+struct FixedNics(Nics, std::cell::Cell<bool>);
 
 impl datasource::Machine for FixedNics {
     fn nics(&self) -> Nics {
         self.0.clone()
     }
 
-    fn wait_for_devices(&self) {}
+    fn wait_for_devices(&self) {
+        self.1.set(true);
+    }
 }
 
 /// Created for each test and removed with it.
@@ -47,7 +51,7 @@ impl Machine {
             command_line: String::new(),
             stage: Stage::Local,
             has_cached_instance: false,
-            nics: FixedNics(Nics::default()),
+            nics: FixedNics::default(),
         }
     }
 
@@ -84,8 +88,12 @@ impl Machine {
             driver: None,
         };
         let all: Vec<Nic> = names.iter().enumerate().map(nic).collect();
-        self.nics = FixedNics(Nics { candidates: all.clone(), configurable: all, uses_netplan: false });
+        self.nics.0 = Nics { candidates: all.clone(), configurable: all, uses_netplan: false };
         self
+    }
+
+    pub fn has_waited_for_devices(&self) -> bool {
+        self.nics.1.get()
     }
 
     /// DMI values, by their names below /sys/class/dmi/id.
