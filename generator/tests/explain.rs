@@ -75,6 +75,9 @@ fn a_named_datasource_is_found() {
         "{text}"
     );
     assert!(text.contains("cloud-init is enabled: datasource 'nocloud' is named explicitly\n"), "{text}");
+    sandbox.write("/proc/cmdline", "ds=http://u:s3cret@h/");
+    let text = explain(&sandbox, &["--explain"]);
+    assert!(text.contains("cloud-init is enabled: datasource 'http://h/' is named explicitly\n"), "{text}");
 }
 
 /// None is a place to fall back to: the stages check the datasource before it.

@@ -55,7 +55,7 @@ pub fn plan_with_policy(policy: &Policy, facts: &Facts<'_>) -> Plan {
         && !names.is_empty()
     {
         let named = Selection::Use { names, extra: Vec::new() };
-        let reason = format!("datasource '{name}' is named explicitly");
+        let reason = format!("datasource '{}' is named explicitly", system::redacted_urls(name));
         return enable(verdict::config_text(&named, policy), reason);
     }
     if facts.roots.is_file(&facts.paths.cloud.join("instance/manual-clean")) {
