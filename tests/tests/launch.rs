@@ -1,21 +1,27 @@
-//! docs/how-to/launch.md: the page's commands, run to the letter by the programs of the platforms as Debian packages them.
+//! docs/how-to/launch.md and cloud.md: the pages' commands, run to the letter by the programs of the platforms as Debian packages them.
 
 use serde_json::Value as Json;
 use tests::{Machine, Page, fail, not_tried, script, script_with, suite, tests_dir};
 
+const PAGE: &str = "docs/how-to/launch.md";
+const OF_SERVICE: &str = "docs/how-to/cloud.md";
+
 /// Returns the page's commands for a test: those of the blocks with `launch=NAME`.
 fn commands(name: &str) -> String {
-    let blocks = Page::read("docs/how-to/launch.md").blocks();
-    let text: String = blocks.iter().filter(|b| b.value("launch") == Some(name)).map(|b| &*b.text).collect();
-    assert!(!text.is_empty(), "docs/how-to/launch.md: no block with launch={name}");
+    let blocks = [PAGE, OF_SERVICE].into_iter().flat_map(|page| Page::read(page).blocks());
+    let text: String = blocks.filter(|b| b.value("launch") == Some(name)).map(|b| b.text).collect();
+    assert!(!text.is_empty(), "{PAGE}: no block with launch={name}");
     text
 }
 
 /// Returns a file that the page shows.
 fn file(name: &str) -> String {
-    let blocks = Page::read("docs/how-to/launch.md").blocks();
-    let block = blocks.into_iter().find(|block| block.file() == Some(name));
-    block.unwrap_or_else(|| fail(&format!("docs/how-to/launch.md: no file {name}"))).text
+    file_of(PAGE, name)
+}
+
+fn file_of(page: &str, name: &str) -> String {
+    let block = Page::read(page).blocks().into_iter().find(|block| block.file() == Some(name));
+    block.unwrap_or_else(|| fail(&format!("{page}: no file {name}"))).text
 }
 
 /// Creates a machine of a suite with these packages and nothing else, and the page's files in /srv/page.
@@ -229,7 +235,8 @@ fn containers_of_incus_take_the_pages_user_data() {
 }
 
 /// Packages with libvirt, virt-install, QEMU and systemd-nspawn, and with a boot loader for a disk.
-const HOST: &str = "grub-pc-bin libvirt-daemon-driver-qemu libvirt-daemon-system qemu-system-x86 virtinst";
+const HOST: &str =
+    "dnsmasq-base grub-pc-bin libvirt-daemon-driver-qemu libvirt-daemon-system qemu-system-x86 virtinst";
 
 /// Gives the disk of [`disk`] a boot loader.
 const BOOT_LOADER: &str = r#"
@@ -351,20 +358,61 @@ cd /srv/page
 systemd-nspawn() { command systemd-nspawn --register=no --keep-unit --private-network --console=pipe "$@"; }
 "#;
 
-#[test]
-#[ignore = "a root with systemd-nspawn, a container: make slow"]
-fn container_of_nspawn_takes_the_pages_user_data() {
-    let guest = guest("nspawn-guest");
-    let host = machine("nspawn", "sid", HOST);
+/// Unpacks the root of a guest into the disk of a host.
+fn unpack_guest(guest: &Machine, host: &Machine) {
     guest.run(&["sh", "-ec", "cd / && tar --one-file-system --exclude=./rootfs.tar -cf rootfs.tar ."]);
     let moved = std::fs::rename(
         guest.scratch("upper").join("rootfs.tar"),
         host.scratch("disk-of-host").join("rootfs.tar"),
     );
     moved.unwrap_or_else(|e| fail(&format!("rootfs.tar: {e}")));
+}
+
+#[test]
+#[ignore = "a root with systemd-nspawn, a container: make slow"]
+fn container_of_nspawn_takes_the_pages_user_data() {
+    let guest = guest("nspawn-guest");
+    let host = machine("nspawn", "sid", HOST);
+    unpack_guest(&guest, &host);
     let text = [NSPAWN, &commands("nspawn")].concat();
     let output = script("machine-host", &[&host.scratch("").display().to_string(), &text]);
     let facts = host.scratch("upper/var/lib/machines/web1/facts");
     let read = |name: &str| std::fs::read_to_string(facts.join(name)).unwrap_or_default();
     assert_is_web1(read, "DataSourceNoCloud [seed=credentials]", &output);
+}
+
+/// The image of the page. The host has no udev, which would have recorded the NIC.
+const SERVICE: &str = r#"
+exec 2>&1 </dev/null
+mkdir -p /run/systemd /run/udev/data /srv/disk/image
+systemd-machine-id-setup
+tar -xf /srv/disk/rootfs.tar -C /srv/disk/image
+ln -s /srv/disk/image /srv/page/image
+cd /srv/page
+systemd-nspawn() {
+  echo I:1 >"/run/udev/data/n$(cat /sys/class/net/nimbus1/ifindex)"
+  command systemd-nspawn --register=no --keep-unit --console=pipe "$@"
+}
+"#;
+
+#[test]
+#[ignore = "a root with systemd-nspawn, a container: make slow"]
+fn container_of_nspawn_asks_the_pages_service() {
+    let guest = guest("service-guest");
+    let host = machine("service", "sid", HOST);
+    for name in ["service/meta-data", "service/user-data"] {
+        host.write(&format!("/srv/page/{name}"), &file_of(OF_SERVICE, name));
+    }
+    unpack_guest(&guest, &host);
+    let text = [SERVICE, &commands("service")].concat();
+    let output = script("machine-host", &[&host.scratch("").display().to_string(), &text]);
+    let facts = host.scratch("disk-of-host/image/facts");
+    let read = |name: &str| std::fs::read_to_string(facts.join(name)).unwrap_or_default();
+    let status = read("status");
+    let seed = "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1:8000/][dsmode=net]";
+    assert!(
+        status.contains(&format!("\ndetail: {seed}\nerrors: []\nrecoverable_errors: {{}}\n")),
+        "{status}\n{output}"
+    );
+    assert_eq!(read("hostname"), "web1\n", "{output}");
 }

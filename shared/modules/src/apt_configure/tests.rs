@@ -77,7 +77,10 @@ fn a_mirror_for_a_list_that_is_kept_is_reported() {
     let mirror = "primary: [{arches: [default], uri: http://m.example/d}]";
     for (apt, expected) in [
         (format!("preserve_sources_list: true, {mirror}"), Some("apt.primary: not used")),
-        ("preserve_sources_list: true, disable_suites: [updates]".into(), Some("apt.disable_suites: not used")),
+        (
+            "preserve_sources_list: true, disable_suites: [updates]".into(),
+            Some("apt.disable_suites: not used"),
+        ),
         (format!("preserve_sources_list: true, {mirror}, sources: {{a: {{source: deb $MIRROR x y}}}}"), None),
         (format!("preserve_sources_list: true, generate_mirrorlists: true, {mirror}"), None),
         (mirror.into(), None),
