@@ -133,6 +133,12 @@ pub const CASES: &[Case] = cases! {
         env: CONTAINER,
         config: "datasource_list: [ nocloud, None ]\n",
     }
+    "named in a container, in PID 1's environment" {
+        files: &[LIST, ("/proc/1/cmdline", "/sbin/init\0"), ("/proc/1/environ", "container=x\0ds=nocloud\0")],
+        env: CONTAINER,
+        config: "datasource_list: [ nocloud, None ]\n",
+        differs: Some("upstream reads the command line only"),
+    }
     "manual clean" {
         files: &[LIST, ("/var/lib/cloud/instance/manual-clean", "")],
         config: "# manual_cache_clean.\n",

@@ -144,8 +144,11 @@ impl<'a> Facts<'a> {
     pub fn command_line(&self) -> &str {
         self.command_line.get_or_init(|| {
             if self.is_container() {
-                let line = self.roots.text(&self.paths.pid1_command_line);
-                return line.map_or("unavailable:container".into(), |l| l.replace('\0', " "));
+                let Some(line) = self.roots.text(&self.paths.pid1_command_line) else {
+                    return "unavailable:container".into();
+                };
+                let environment = self.roots.text(&self.paths.pid1_environment).unwrap_or_default();
+                return system::with_environment(line.replace('\0', " "), environment.as_bytes());
             }
             // As the shell reads it: the backslash of `ds=nocloud\;s=…`, which GRUB's configuration needs, may be left.
             self.roots.line(&self.paths.command_line).unwrap_or_else(|| "unavailable:no-cmdline".into())

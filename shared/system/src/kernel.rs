@@ -14,6 +14,16 @@ pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Adds `ds=…` of PID 1's environment to its command line: systemd-nspawn of systemd 262 passes words such as NAME=VALUE there, as
+/// the kernel does with those that it does not know.
+pub fn with_environment(mut line: String, environment: &[u8]) -> String {
+    for variable in environment.split(|b| *b == 0).filter(|variable| variable.starts_with(b"ds=")) {
+        line.push(' ');
+        line.push_str(&String::from_utf8_lossy(variable));
+    }
+    line
+}
+
 impl System {
     /// Returns the kernel command line; in a container the command line of PID 1, since the kernel's is the host's. The
     /// environment variable `DEBUG_PROC_CMDLINE` overrides it.
@@ -24,7 +34,8 @@ impl System {
         if self.is_container()
             && let Ok(line) = self.read_text("/proc/1/cmdline")
         {
-            return line.trim_end_matches('\0').replace('\0', " ");
+            let environment = self.read("/proc/1/environ").unwrap_or_default();
+            return with_environment(line.trim_end_matches('\0').replace('\0', " "), &environment);
         }
         self.read_text("/proc/cmdline").map(|l| l.trim().to_string()).unwrap_or_default()
     }
@@ -134,6 +145,22 @@ impl System {
 #[cfg(test)]
 mod tests {
     use crate::{System, random_number};
+
+    #[test]
+    fn command_line_of_a_container_is_that_of_pid_1() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        top.put("/proc/cmdline", "ro\n");
+        top.put("/proc/1/cmdline", "/sbin/init\0a b\0");
+        for (environment, expected) in [
+            ("TERM=x", "ro"),
+            ("container=lxc\0fads=x\0", "/sbin/init a b"),
+            ("ds=nocloud;s=http://h/\0container=lxc\0", "/sbin/init a b ds=nocloud;s=http://h/"),
+        ] {
+            top.put("/proc/1/environ", environment);
+            assert_eq!(sys.kernel_command_line(), expected);
+        }
+    }
 
     #[test]
     fn random_bytes_differ() {

@@ -126,7 +126,7 @@ pub use http::{
     Exchange, KeptConnection, MAX_REDIRECTS, PendingLookup, Request, Response, check_url, local_path,
     redacted_url, redacted_urls,
 };
-pub use kernel::random_number;
+pub use kernel::{random_number, with_environment};
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};
