@@ -249,7 +249,7 @@ fn changes_since_the_previous_boot_are_listed() {
     assert_eq!(changes(), [""; 0]);
     let (_, text) = run(&sandbox, "", &[]);
     assert!(text.contains("\nDIFFERS FROM THE BOOT BEFORE\n  nothing\n"), "{text}");
-    assert!(text.contains(" (previously ran): users_groups"), "{text}");
+    assert!(text.contains("\n  modules-config (previously ran): "), "{text}");
 }
 
 /// The map form of `users`, which is deprecated: its typos, and its users that do not exist.
