@@ -87,7 +87,7 @@ fn only_a_datasource_without_none_is_not_checked() {
         [("NoCloud", "no datasource is checked"), ("NoCloud, None", "it is checked by the stages")]
     {
         let sandbox = Sandbox::new("explain-only");
-        sandbox.write("/etc/cloud/cloud.cfg", &format!("datasource_list: [ {list} ]\n"));
+        sandbox.write("/etc/cloud/cloud.cfg", format!("datasource_list: [ {list} ]\n"));
         let text = explain(&sandbox, &["--explain"]);
         assert!(text.contains("NoCloud is the only datasource in ") && text.contains(end), "{text}");
     }

@@ -244,12 +244,12 @@ fn changes_since_the_previous_boot_are_listed() {
     );
     // Nothing differs, also from a boot of Python's cloud-init, whose log has the names of modules with hyphens.
     let path = sandbox.path("/var/log/cloud-init.log");
-    tests::write(&path, &sandbox.log().replace("/config-scripts_user:", "/config-scripts-user:"));
+    tests::write(&path, sandbox.log().replace("/config-scripts_user:", "/config-scripts-user:"));
     sandbox.boot();
     assert_eq!(changes(), [""; 0]);
     let (_, text) = run(&sandbox, "", &[]);
     assert!(text.contains("\nDIFFERS FROM THE BOOT BEFORE\n  nothing\n"), "{text}");
-    assert!(text.contains(" (previously ran): users_groups"), "{text}");
+    assert!(text.contains("\n  modules-config (previously ran): "), "{text}");
 }
 
 /// The map form of `users`, which is deprecated: its typos, and its users that do not exist.

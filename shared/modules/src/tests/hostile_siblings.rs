@@ -15,6 +15,7 @@ use crate::{DOCS, Module};
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("install_hotplug", "updates.network.when[", "a list with an unknown event counts as empty, as upstream"),
     ("mounts", "mounts[", "earlier lines of fstab stay, because one of them may be of the invalid entry"),
+    ("mounts", "swap.", "no swap file is made without its limit, which could fill the disk"),
     ("set_passwords", "chpasswd.expire", "nobody is locked out by a default that was not asked for"),
     ("ssh", "ssh_deletekeys", "host keys are not removed by a default that was not asked for"),
     ("ubuntu_autoinstall", "autoinstall", "the installer is looked for, whatever the value is, as upstream"),
