@@ -395,6 +395,14 @@ systemd-nspawn() {
 }
 "#;
 
+/// The same machine with a seed, on which the page replaces the programs.
+const REPLACED: &str = r#"
+mkdir -p image/var/lib/cloud/seed/nocloud
+cp service/* image/var/lib/cloud/seed/nocloud
+command systemd-nspawn --register=no --keep-unit --console=pipe --private-network --directory=image \
+  --bind-ro=/srv/page/build:/root/build --chdir=/root bash -ec "$REPLACE"
+"#;
+
 #[test]
 #[ignore = "a root with systemd-nspawn, a container: make slow"]
 fn container_of_nspawn_asks_the_pages_service() {
@@ -404,7 +412,14 @@ fn container_of_nspawn_asks_the_pages_service() {
         host.write(&format!("/srv/page/{name}"), &file_of(OF_SERVICE, name));
     }
     unpack_guest(&guest, &host);
-    let text = [SERVICE, &commands("service")].concat();
+    for program in ["", "-generator", "-local", "-network", "-config", "-final", "-tls"] {
+        let (name, to) = (format!("cloud-init{program}"), host.scratch("upper/srv/page").join("build/bin"));
+        let copied = std::fs::create_dir_all(&to)
+            .and_then(|()| std::fs::copy(tests::binaries().join(&name), to.join(&name)));
+        copied.unwrap_or_else(|e| fail(&format!("{name}: {e}")));
+    }
+    let replace = format!("REPLACE=$(cat <<'END'\n{}END\n)\n", commands("programs"));
+    let text = [SERVICE, &commands("service"), &replace, REPLACED].concat();
     let output = script("machine-host", &[&host.scratch("").display().to_string(), &text]);
     let facts = host.scratch("disk-of-host/image/facts");
     let read = |name: &str| std::fs::read_to_string(facts.join(name)).unwrap_or_default();
@@ -414,5 +429,8 @@ fn container_of_nspawn_asks_the_pages_service() {
         status.contains(&format!("\ndetail: {seed}\nerrors: []\nrecoverable_errors: {{}}\n")),
         "{status}\n{output}"
     );
+    let has = |text: &str| assert!(output.contains(text), "no '{text}'\n{output}");
+    has("NoCloud       found      seed directory");
+    has("\"region\": \"north\"");
     assert_eq!(read("hostname"), "web1\n", "{output}");
 }

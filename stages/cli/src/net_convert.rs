@@ -12,9 +12,6 @@ use crate::arguments::NetConvert;
 use crate::exit::exit_code;
 use crate::machine::Machine;
 
-/// The limit for the input, in bytes.
-const MAX_INPUT: u64 = 32 << 20;
-
 pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
     let done = convert(machine, args);
     if done.is_ok() {
@@ -31,7 +28,7 @@ pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
 fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     let absolute =
         |path: &str| std::path::absolute(path).map_err(|e| Error::io(format_args!("finding {path}"), &e));
-    let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MAX_INPUT)?;
+    let bytes = crate::schema::read_input(&args.network_data)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::new(format!("{}: not valid UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();

@@ -563,6 +563,18 @@ fn several_files_and_directories_are_validated() {
     assert!(code == 1 && err.contains("no user-data, vendor-data or network-config found"), "{err}");
 }
 
+/// They are FIFOs, of which one with a name is not waited for.
+#[test]
+fn pipes_of_a_shell_are_read() {
+    let text = "printf '#cloud-config\\nhostname: a\\n'";
+    let script = format!("\"$0\" schema -c <(sleep .1; {text}); {text} | \"$0\" schema -c /dev/stdin");
+    let mut command = std::process::Command::new("bash");
+    let (code, out, err) =
+        common::run_to_end(command.args(["-c", &script, env!("CARGO_BIN_EXE_cloud-init")]));
+    assert!(code == 0 && out.starts_with("Valid schema /dev/fd/"), "{out}{err}");
+    assert!(out.ends_with("\nValid schema /dev/stdin\n"), "{out}{err}");
+}
+
 #[test]
 fn keys_are_explained_with_their_origin() {
     let machine = explained();

@@ -1,6 +1,6 @@
 //! The documents that the command line names: files, directories and standard input.
 
-use std::io::Read as _;
+use std::io::Read;
 
 use system::{Error, Result, ResultExt as _, System};
 
@@ -9,21 +9,29 @@ use crate::arguments::{Schema, SchemaType};
 
 /// The name of standard input on the command line, and in messages.
 const STDIN: (&str, &str) = ("-", "<stdin>");
+/// Where open files of the process have names.
+const DESCRIPTORS: [&str; 3] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"];
 /// The maximum size of standard input, and depth of directories.
 const MAX_SIZE: u64 = 64 << 20;
 const MAX_DEPTH: usize = 16;
 
 /// Reads a document; fails if it cannot be read.
 pub fn read(path: &str) -> Result<Vec<u8>> {
-    if path == STDIN.0 || path == STDIN.1 {
-        let mut bytes = Vec::new();
-        std::io::stdin().take(MAX_SIZE + 1).read_to_end(&mut bytes).context("reading standard input")?;
-        return match bytes.len() as u64 > MAX_SIZE {
-            true => Err(Error::new(format!("reading standard input: larger than {MAX_SIZE} bytes"))),
-            false => Ok(bytes),
-        };
+    let what = || format!("reading {path}");
+    let stream: Box<dyn Read> = match path {
+        path if path == STDIN.0 || path == STDIN.1 => Box::new(std::io::stdin()),
+        // A pipe of the shell, as `<(command)` is, has a writer. A FIFO with a name may have none.
+        path if DESCRIPTORS.iter().any(|place| path.starts_with(place)) => {
+            Box::new(std::fs::File::open(path).context(what())?)
+        }
+        _ => return System::new("/").read(std::path::absolute(path).context(what())?),
+    };
+    let mut bytes = Vec::new();
+    stream.take(MAX_SIZE + 1).read_to_end(&mut bytes).context(what())?;
+    match bytes.len() as u64 > MAX_SIZE {
+        true => Err(Error::new(format!("{}: larger than {MAX_SIZE} bytes", what()))),
+        false => Ok(bytes),
     }
-    System::new("/").read(std::path::absolute(path).context(format_args!("reading {path}"))?)
 }
 
 /// Returns the documents in order. Fails if a directory cannot be read or has none.
