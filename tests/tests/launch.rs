@@ -424,7 +424,7 @@ fn container_of_nspawn_asks_the_pages_service() {
     let facts = host.scratch("disk-of-host/image/facts");
     let read = |name: &str| std::fs::read_to_string(facts.join(name)).unwrap_or_default();
     let status = read("status");
-    let seed = "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1:8000/][dsmode=net]";
+    let seed = "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1:8000/]";
     assert!(
         status.contains(&format!("\ndetail: {seed}\nerrors: []\nrecoverable_errors: {{}}\n")),
         "{status}\n{output}"
