@@ -97,6 +97,7 @@ fn consume_source(
     if !processed.boothooks.is_empty() {
         processed.boothooks.iter().for_each(|part| handler.run_early(part));
         expanded_again = expand_source(sys, dirs, source, processed.data, processed.is_strict);
+        expanded_again.iter().for_each(|found| found.log(sys, source.name()));
         parts = &expanded_again;
     }
     let parts = match parts {

@@ -228,7 +228,7 @@ impl<'a> Handler<'a> {
                     self.failed.push(format!("{}: part {name}: {e}", self.source.name()));
                 }
                 found.map_err(|e| e.to_string()).map(|found| {
-                    found.messages().for_each(|message| warning!(sys, "{name}: {message}"));
+                    found.log(sys, name);
                     found.parts.iter().for_each(|part| self.handle_part(part));
                 })
             }

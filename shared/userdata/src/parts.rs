@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use encoding::gzip::GzipError;
-use system::{Error, Result};
+use system::{Error, Result, System, warning};
 
 use crate::detect::{self, detect, is_compressed, is_generic, is_mime};
 pub use crate::header::Headers;
@@ -29,12 +29,14 @@ pub struct Parts<'a> {
     pub warnings: Vec<String>,
     /// Messages about data that other versions of cloud-init do not decode, and about misspelled keys of archives.
     pub notes: Vec<String>,
+    /// Whether a file that an archive includes does not exist.
+    pub is_incomplete: bool,
 }
 
 impl Parts<'_> {
-    /// Returns the warnings and the notes.
-    pub fn messages(&self) -> impl Iterator<Item = &String> {
-        self.warnings.iter().chain(&self.notes)
+    /// Logs the warnings and the notes, as of the data or part `name`.
+    pub(crate) fn log(&self, sys: &System, name: &str) {
+        self.warnings.iter().chain(&self.notes).for_each(|message| warning!(sys, "{name}: {message}"));
     }
 }
 
@@ -184,6 +186,7 @@ impl<'a> Expander<'a, '_> {
             }
             match (self.fetch)(&include) {
                 Err(e) if self.in_archive => {
+                    self.output.is_incomplete |= e.is_not_found();
                     self.output.warnings.push(format!("skipping an include of cloud-config-archive: {e}"));
                 }
                 content => self.blob(content?.into(), level + 1)?,

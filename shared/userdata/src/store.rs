@@ -162,14 +162,18 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
             store_error = keep(&format!("{name}.txt"), &[data.raw()]);
         }
         let mut parts = expand_source(sys, dirs, source, data, true);
-        let boothooks = match &parts {
-            Err(e) if e.is_not_found() => boothooks(sys, dirs, data),
-            _ => Vec::new(),
+        let is_incomplete = match &parts {
+            Err(e) => e.is_not_found(),
+            Ok(found) => found.is_incomplete,
         };
+        let boothooks = if is_incomplete { boothooks(sys, dirs, data) } else { Vec::new() };
         let is_strict = || raw.error_on_failure.unwrap_or_else(|| include::is_failure_an_error(sys));
         let is_strict = parts.is_ok() || is_strict();
         if !is_strict && boothooks.is_empty() {
             parts = expand_source(sys, dirs, source, data, false);
+        }
+        if let (Ok(found), true) = (&parts, boothooks.is_empty()) {
+            found.log(sys, name);
         }
         ProcessedSource { source, data, parts, boothooks, is_strict, store_error }
     };
@@ -196,9 +200,6 @@ pub(crate) fn expand_source<'a>(
         })
     });
     let found = parts.inspect_err(|e| debug!(sys, "{name}: {e}"))?;
-    for warning in found.messages() {
-        warning!(sys, "{name}: {warning}");
-    }
     debug!(sys, "{name}: {} parts", found.parts.len());
     let path = format!("{}/{name}.txt.i", dirs.instance);
     if !sys.read(&path).is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {

@@ -138,12 +138,17 @@ fn http_includes_are_fetched_and_cached() {
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["/script"]);
 }
 
+/// A hook that writes a cloud-config to `file`.
+fn hook_that_writes(file: &str, log: &str) -> String {
+    format!("#!/bin/sh\necho ran >>{log}\nprintf '#cloud-config\\na: 1\\n' >{file}\n")
+}
+
 /// Cluster API on AWS: a boothook writes the file that another part includes.
 #[test]
 fn boothooks_run_before_a_missing_file_is_included() {
     let machine = Machine::new("early-boothook");
     let (file, log) = (machine.path("secret"), machine.path("log"));
-    let hook = format!("#!/bin/sh\necho ran >>{log}\nprintf '#cloud-config\\na: 1\\n' >{file}\n");
+    let hook = hook_that_writes(&file, &log);
     let include = format!("#include\nfile://{file}\n");
     let parts = |hook: &str| {
         multipart(&[
@@ -158,6 +163,32 @@ fn boothooks_run_before_a_missing_file_is_included() {
     for runs in ["ran\n", "ran\nran\n"] {
         let counts = machine.boot(&parts(&hook), "", "").result.unwrap().user;
         assert_eq!((counts.configs, counts.boothooks, counts.skipped), (2, 1, 0));
+        assert_eq!(machine.read("log"), runs);
+        assert!(machine.read("instance/cloud-config.txt").contains("a: 1\nb: 2\n"));
+    }
+}
+
+#[test]
+fn boothooks_of_an_archive_run_before_a_missing_file_is_included() {
+    let machine = Machine::new("early-boothook-archive");
+    let (file, log) = (machine.path("secret"), machine.path("log"));
+    let archive = |hook: &str| {
+        let items = [
+            ("x-include-url", &*format!("file://{file}")),
+            ("cloud-boothook", hook),
+            ("cloud-config", "b: 2"),
+        ];
+        let items = items.map(|(kind, content)| format!("- {{type: text/{kind}, content: {content:?}}}\n"));
+        format!("#cloud-config-archive\n{}", items.concat())
+    };
+    let boot = machine.boot(&archive("#!/bin/sh\n"), "", "");
+    assert_eq!(boot.result.unwrap().user.configs, 1);
+    assert!(boot.warnings[0].contains("skipping an include of cloud-config-archive"), "{:?}", boot.warnings);
+    for runs in ["ran\n", "ran\nran\n"] {
+        fs::remove_file(&file).ok();
+        let boot = machine.boot(&archive(&hook_that_writes(&file, &log)), "", "");
+        let counts = boot.result.unwrap().user;
+        assert_eq!((counts.configs, counts.boothooks, counts.skipped, boot.warnings.len()), (2, 1, 0, 0));
         assert_eq!(machine.read("log"), runs);
         assert!(machine.read("instance/cloud-config.txt").contains("a: 1\nb: 2\n"));
     }
