@@ -1,6 +1,6 @@
 //! Finds values of a valid form that do not work: one module needs what a later one makes, sudo rejects a rule, no user gets the keys.
 
-use config::{Finding, Findings, Node, Position, did_you_mean, suggestion};
+use config::{Finding, Findings, Map, Node, Position, did_you_mean, suggestion};
 
 use super::tables;
 use crate::runner::module_list::parse_entry;
@@ -40,6 +40,15 @@ pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec
         let is_path = text(1).is_empty() || text(1).starts_with('/') || ["none", "swap"].contains(&text(1));
         if let Some(point) = field(1).filter(|_| !is_path && text(2) != "swap") {
             found.invalid(&point.at, format!("mounts[{i}][1]"), "expected an absolute path, or none");
+        }
+    }
+    let mounted = items("mounts").iter().filter_map(|mount| mount.as_seq()?.first());
+    let formatted = items("fs_setup").iter().filter_map(|item| item.get("device"));
+    let partitioned = config.get("disk_setup").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    let disks = mounted.map(|disk| ("mounts", disk)).chain(formatted.map(|disk| ("fs_setup", disk)));
+    for (key, disk) in disks.chain(partitioned.map(|(disk, _)| ("disk_setup", disk))) {
+        if let Some(problem) = disk.as_str().and_then(disk_problem) {
+            found.invalid(&disk.at, key, problem);
         }
     }
     for (i, user) in items("users").iter().enumerate() {
@@ -116,6 +125,14 @@ pub fn keys_of_nobody<'n>(config: &'n Node, base: &Node) -> Option<&'n Node> {
     let is_root_open = of_both("disable_root").is_some_and(Node::is_falsy);
     let keys = config.get("ssh_authorized_keys").filter(|keys| !keys.is_falsy())?;
     (!is_root_open && !users.iter().any(is_default)).then_some(keys)
+}
+
+/// Returns the problem of a misspelled name of a cloud's disk. Other names are those of devices in /dev.
+fn disk_problem(disk: &str) -> Option<String> {
+    const NAME: &str = "ephemeral";
+    let (word, rest) = disk.split_at(disk.find(|c: char| c.is_ascii_digit()).unwrap_or(disk.len()));
+    let near = did_you_mean(word, [NAME]).filter(|_| word != NAME)?;
+    Some(format!("no disk of a cloud has this name; did you mean '{near}{rest}'?"))
 }
 
 /// Returns what is wrong with a user's rule of sudo: a file with such a line has no effect as a whole.
@@ -239,6 +256,22 @@ mod tests {
         let shown: Vec<String> =
             advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["f:1:99: mounts[6][1]: expected an absolute path, or none"]);
+    }
+
+    #[test]
+    fn misspelled_disks_are_named() {
+        let text = "mounts: [[ephemral0, /a], [ephemeral1.2, /b], [sdb], [/dev/ephemeral, /c], [swap, none]]\n\
+            disk_setup: {ephemeral0: {}, Ephemeral1: {}}\nfs_setup: [{device: ephemerla0.1}, {device: xvdb}, {label: x}]\n";
+        let config = config::yaml::parse("f", text).unwrap().root;
+        let shown: Vec<String> =
+            advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
+        let expected = [
+            ("f:1:11", "mounts", "ephemeral0"),
+            ("f:3:20", "fs_setup", "ephemeral0.1"),
+            ("f:2:30", "disk_setup", "ephemeral1"),
+        ];
+        let problem = "no disk of a cloud has this name; did you mean";
+        assert_eq!(shown, expected.map(|(place, key, near)| format!("{place}: {key}: {problem} '{near}'?")));
     }
 
     #[test]
