@@ -267,7 +267,7 @@ mod tests {
             advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
         let expected = [
             ("f:1:11", "mounts", "ephemeral0"),
-            ("f:3:20", "fs_setup", "ephemeral0.1"),
+            ("f:3:21", "fs_setup", "ephemeral0.1"),
             ("f:2:30", "disk_setup", "ephemeral1"),
         ];
         let problem = "no disk of a cloud has this name; did you mean";
