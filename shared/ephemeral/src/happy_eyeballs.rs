@@ -46,6 +46,8 @@ struct Attempt {
     last_error: Option<Error>,
     /// The beginning of the last attempt, as time since the start of the race.
     began: Duration,
+    /// The end of all attempts, once the first one has begun.
+    deadline: Option<Deadline>,
     /// The address has no route yet, as its family is still coming up.
     is_pending: bool,
     /// The request of the place that a redirect named, and how many there were since the last failure.
@@ -218,10 +220,14 @@ impl Race<'_, '_> {
             |to| self.network.as_ref().map_or(Reachability::Reachable, |network| network.reachability(to));
         let has = |wanted| all.iter().find(|to| reachability(**to) == wanted);
         if let Some(to) = has(Reachability::Reachable) {
+            let limit = || request.time_limit.map(Deadline::after);
+            let deadline = self
+                .deadline
+                .earlier(*attempt.deadline.get_or_insert_with(|| limit().unwrap_or(self.deadline)));
             attempt.state = if request.is_https() {
-                State::Complete(Box::new(self.sys.try_fetch(request, self.deadline)))
+                State::Complete(Box::new(self.sys.try_fetch(request, deadline)))
             } else {
-                State::Running(Box::new(Exchange::begin(self.sys, request, *to, self.deadline)?))
+                State::Running(Box::new(Exchange::begin(self.sys, request, *to, deadline)?))
             };
             return Ok(true);
         }
@@ -266,6 +272,7 @@ impl Attempt {
             transient_since: None,
             last_error: None,
             began: Duration::ZERO,
+            deadline: None,
             is_pending: false,
             redirected: None,
             redirects: 0,
@@ -303,9 +310,12 @@ impl Attempt {
 
     /// Decides after a failure: another attempt, or the end.
     fn fail(&mut self, request: &Request, failure: Failure, now: Duration) {
+        let limited = self.deadline.map(|deadline| request.clone().deadline(deadline));
+        let request = limited.as_ref().unwrap_or(request);
+        let is_over = self.deadline.is_some_and(|deadline| deadline.is_expired());
         let transient_since = *self.transient_since.get_or_insert(now);
         let is_tolerated = failure.is_transient && now < transient_since + request.tolerance;
-        let pause = if failure.is_permanent() {
+        let pause = if failure.is_permanent() || is_over {
             None
         } else if let Some(requested) = failure.pause {
             self.busy += 1;
@@ -471,6 +481,20 @@ mod tests {
                 now = next;
             }
             assert!((limit..limit + Duration::from_secs(2)).contains(&now), "{pause:?}: {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_limited_candidate_ends_before_the_race() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        for port in [silent.local_addr().unwrap().port(), refused] {
+            let deadline = Deadline::after(Duration::from_secs(300));
+            let limited =
+                get(port).timeout(Duration::from_secs(200)).retries(u32::MAX, Duration::from_millis(5));
+            let limited = limited.time_limit(Duration::from_millis(100));
+            assert!(fetch(&System::new("/"), None, &[limited], deadline).is_err());
+            assert!(!deadline.is_expired());
         }
     }
 

@@ -163,12 +163,13 @@ impl RetryPolicy {
         ((self.timeout + self.retry_delay) * (self.retries + 1).min(MAX_ATTEMPTS)).min(self.max_wait)
     }
 
-    /// Repeats a request until the caller's deadline: every second at first, less often later.
+    /// Repeats a request for `max_wait`, or until the caller's deadline: every second at first, less often later.
     pub fn until_available(&self, request: Request) -> Request {
         self.prepare(request.of_metadata_service())
             // Wait: a datasource | the next attempt, where the service is requested until it responds | -
             .retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
             .growing_pauses()
+            .time_limit(self.max_wait)
     }
 
     /// Makes a request once; transient failures are retried for a few seconds.
@@ -179,7 +180,7 @@ impl RetryPolicy {
             .tolerate(TRANSIENT_ERROR_TIMEOUT)
     }
 
-    /// Repeats a request until the caller's deadline if a wait is configured; otherwise makes it once.
+    /// Repeats a request for `max_wait` if that is configured; otherwise makes it once.
     pub fn wait_if_configured(&self, request: Request) -> Request {
         if self.max_wait.is_zero() { self.single_attempt(request) } else { self.until_available(request) }
     }

@@ -57,6 +57,8 @@ pub struct Request {
     pub(super) client_certificates: Vec<String>,
     /// How long temporary failures are retried without counting as tries ([`Request::tolerate`]).
     pub tolerance: Duration,
+    /// How long the tries and the pauses between them may take ([`Request::time_limit`]).
+    pub time_limit: Option<Duration>,
     pub(super) busy_timeout: Option<Duration>,
     pub(super) needs_route: bool,
     /// The parts of the URL's path that messages show.
@@ -95,6 +97,7 @@ impl Request {
             unix_socket: None,
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
+            time_limit: None,
             has_growing_pauses: false,
             busy_timeout: None,
             needs_route: false,
@@ -174,6 +177,11 @@ impl Request {
     /// tries. For an [`Exchange`] only.
     pub fn tolerate(self, tolerance: Duration) -> Request {
         Request { tolerance, ..self }
+    }
+
+    /// Sets how long all tries may take, from the first one that the network allows. For an [`Exchange`] only.
+    pub fn time_limit(self, limit: Duration) -> Request {
+        Request { time_limit: Some(limit), ..self }
     }
 
     /// Sets how long a busy server is retried, from its first such response. Otherwise the number of these retries, five minutes
