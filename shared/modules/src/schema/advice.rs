@@ -3,6 +3,7 @@
 use config::{Finding, Findings, Map, Node, Position, did_you_mean, suggestion};
 
 use super::tables;
+use crate::accounts::key_data::{is_cut, key_of};
 use crate::runner::module_list::parse_entry;
 
 /// Keys with commands that run before files are written. The second part says whether only deferred files are later.
@@ -66,6 +67,14 @@ pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec
             }
         }
     }
+    let of_users = items("users").iter().filter_map(|user| user.get("ssh_authorized_keys"));
+    for keys in config.get("ssh_authorized_keys").into_iter().chain(of_users) {
+        for key in keys.as_seq().unwrap_or(std::slice::from_ref(keys)) {
+            if key.as_str().is_some_and(|text| text.lines().any(is_damaged)) {
+                found.invalid(&key.at, "ssh_authorized_keys", "the key is cut off or changed");
+            }
+        }
+    }
     for (i, file) in items("write_files").iter().enumerate() {
         if let Some((key, problem)) = problem_of_rules(file) {
             let at = file.get(key).map_or(&file.at, |node| &node.at);
@@ -125,6 +134,14 @@ pub fn keys_of_nobody<'n>(config: &'n Node, base: &Node) -> Option<&'n Node> {
     let is_root_open = of_both("disable_root").is_some_and(Node::is_falsy);
     let keys = config.get("ssh_authorized_keys").filter(|keys| !keys.is_falsy())?;
     (!is_root_open && !users.iter().any(is_default)).then_some(keys)
+}
+
+/// Returns whether a line has a key that sshd does not take. A short one stands for a key in an example.
+fn is_damaged(line: &str) -> bool {
+    const SHORTEST: usize = 40;
+    let data = key_of(line).map_or("", |(_, data)| data);
+    let is_base64 = data.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
+    data.len() >= SHORTEST && is_base64 && is_cut(line)
 }
 
 /// Returns the problem of a misspelled name of a cloud's disk. Other names are those of devices in /dev.
@@ -256,6 +273,21 @@ mod tests {
         let shown: Vec<String> =
             advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["f:1:99: mounts[6][1]: expected an absolute path, or none"]);
+    }
+
+    #[test]
+    fn damaged_keys_are_named() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx";
+        let (cut, other) = (&key[..key.len() - 4], key.replace("ssh-ed25519", "ssh-rsa"));
+        let text = format!(
+            "ssh_authorized_keys: [{key} a@b, ssh-rsa AAAAB3NzaC1, '{cut}']\nusers: [{{name: a, ssh_authorized_keys: ['{other}']}}]"
+        );
+        let config = config::yaml::parse("f", &text).unwrap().root;
+        let shown: Vec<String> =
+            advice(&config, &Node::default(), &[]).iter().map(ToString::to_string).collect();
+        let problem = "ssh_authorized_keys: the key is cut off or changed";
+        let positions = [(1, 26 + key.len() + 24), (2, 41)];
+        assert_eq!(shown[..2], positions.map(|(line, column)| format!("f:{line}:{column}: {problem}")));
     }
 
     #[test]

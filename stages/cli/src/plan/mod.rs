@@ -43,8 +43,8 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
     if !machine.sys.exists("/etc/cloud/cloud.cfg") {
         warning!(
             machine.sys,
-            "/etc/cloud/cloud.cfg does not exist: no module is listed, so user-data has hardly any effect; with that of the \
-             package: dpkg-deb -x firstlight_*.deb DIR; cloud-init --root DIR plan FILE"
+            "/etc/cloud/cloud.cfg does not exist: no module is listed, so user-data has hardly any effect; plan it in a \
+             root of the distribution that has the package: cloud-init --root DIR plan FILE"
         );
     }
     let user_data = args.user_data.as_ref().or(args.file.as_ref());
