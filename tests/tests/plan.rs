@@ -223,6 +223,8 @@ fn debug_shows_requests_and_instance_data() {
             let length = client.read(&mut request).unwrap_or_default();
             let body = match String::from_utf8_lossy(&request[..length]).split(' ').nth(1) {
                 Some("/meta-data") => "instance-id: i-served\n",
+                Some("/openstack") => "latest",
+                Some("/openstack/latest/meta_data.json") => "{\"uuid\": \"i-served\"}",
                 _ => "",
             };
             let head =
@@ -231,17 +233,24 @@ fn debug_shows_requests_and_instance_data() {
         }
     });
     let sandbox = Sandbox::new("plan-debug");
-    let config = format!("datasource: {{NoCloud: {{seedfrom: 'http://user:hunter2@127.0.0.1:{port}/'}}}}\n");
-    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-served.cfg"), config);
-    let mut command = Command::new(binaries().join("cloud-init"));
-    command.arg("--debug").arg("--root").arg(&sandbox.root).args(["plan", "--datasource", "NoCloud"]);
-    let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let text = String::from_utf8_lossy(&done.stdout);
-    assert!(
-        text.contains("  request: ")
-            && text.contains(&format!(" ms  http://127.0.0.1:{port}/meta-data: 200")),
-        "{text}"
+    let url = format!("http://127.0.0.1:{port}");
+    let config = format!(
+        "datasource: {{NoCloud: {{seedfrom: 'http://user:hunter2@127.0.0.1:{port}/'}}, OpenStack: {{metadata_urls: ['{url}']}}}}\n"
     );
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-served.cfg"), config);
+    tests::write(&sandbox.path("/sys/class/dmi/id/product_name"), "OpenStack Nova\n");
+    let plan = |datasource: &str| {
+        let mut command = Command::new(binaries().join("cloud-init"));
+        command.arg("--debug").arg("--root").arg(&sandbox.root).args(["plan", "--datasource", datasource]);
+        let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    // Over connections of their own, and over kept ones.
+    let of_openstack = plan("OpenStack");
+    let read = format!(" ms  {url}/openstack/latest/meta_data.json: 200");
+    assert!(of_openstack.contains(&read), "{of_openstack}");
+    let text = plan("NoCloud");
+    assert!(text.contains("  request: ") && text.contains(&format!(" ms  {url}/meta-data: 200")), "{text}");
     assert!(
         text.contains("\ninstance data\n") && text.contains("\"instance_id\": \"i-demo-0001\""),
         "{text}"

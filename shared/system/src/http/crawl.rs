@@ -27,6 +27,8 @@ struct Pending {
     index: usize,
     request: Request,
     exchange: Exchange,
+    /// The uptime at which the request was sent.
+    began: Duration,
 }
 
 /// The connections to a service, and the pending requests.
@@ -160,7 +162,8 @@ impl Crawl<'_> {
                 Some(connection) => connection.send(&request, until)?,
                 None => Exchange::begin(self.sys, &request, self.to, until)?,
             };
-            self.pending.push(Pending { index, request, exchange });
+            let began = self.sys.clock().elapsed();
+            self.pending.push(Pending { index, request, exchange, began });
         }
         Ok(())
     }
@@ -229,7 +232,9 @@ impl Crawl<'_> {
             match pending.exchange.poll() {
                 None => self.pending.push(pending),
                 Some(Ok(response)) if response.status < 300 || matches!(response.status, 404 | 410) => {
-                    debug!(self.sys, "{}: {}, {} bytes", place(), response.status, response.body.len());
+                    let took = (self.sys.clock().elapsed() - pending.began).as_secs_f64();
+                    let (status, length) = (response.status, response.body.len());
+                    debug!(self.sys, "{}: {status}, {length} bytes, after {took:.3} s", place());
                     complete.push((pending.index, response));
                     self.has_answered = true;
                     self.busy = self.busy.saturating_sub(1);
