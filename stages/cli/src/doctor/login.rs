@@ -390,6 +390,8 @@ fn passwords(machine: &Machine, merged: &Node, sshd: &Sshd, page: &mut Page) {
 struct Access {
     has_key: bool,
     has_password: bool,
+    /// On a disk: sshd was not asked for its settings.
+    is_of_disk: bool,
     /// The file whose keys are cut off.
     cut_file: Option<String>,
     /// Whether sshd accepts passwords.
@@ -407,7 +409,7 @@ impl Access {
 
     fn of(machine: &Machine, user: &User<'_>, account: &Account, merged: &Node, runs_sshd: bool) -> Access {
         let sys = &machine.sys;
-        let mut access = Access::default();
+        let mut access = Access { is_of_disk: !sys.is_live(), ..Access::default() };
         let (home, shell) = (account.home.as_str(), account.shell.as_str());
         let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
         let gets_password = user.gets(&PASSWORD_SOURCES, merged, "password");
@@ -637,7 +639,8 @@ impl Access {
     }
 
     fn describe(&self, shell: &str) -> String {
-        let ways = [(self.has_key, "SSH key"), (self.has_password, "password")];
+        let by_key = if self.is_of_disk { "SSH key, if sshd's settings allow it" } else { "SSH key" };
+        let ways = [(self.has_password, "password"), (self.has_key, by_key)];
         let ways: Vec<&str> = ways.into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect();
         let why = match (self.problems.first(), &self.refused_by_pam, &self.cut_file) {
             _ if !ways.is_empty() => return format!("can log in by {}", ways.join(", ")),
