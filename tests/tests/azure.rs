@@ -107,6 +107,9 @@ fn ready_is_reported_once() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), id()), ((2, 0), "ffffffff-0102-0304-90a0-0123456789ab".into()));
     assert!(cloud.logged(&["cache invalid in datasource"]), "{}", cloud.log());
+    // The network stage leaves it.
+    let previous = cloud.file("/var/lib/cloud/data/previous-instance-id");
+    assert_eq!(previous, "a1b2c3d4-0102-0304-90a0-0123456789ab\n");
 }
 
 /// Returns every file below a directory, with its path.
