@@ -25,8 +25,14 @@ fn identify(sandbox: &Sandbox, env: &[(&str, &str)]) -> (Option<i32>, String, St
 #[test]
 fn bad_input_is_reported_and_tolerated() {
     type Spoil = fn(&Sandbox);
-    let cases: [(&str, &str, Spoil); 15] = [
-        ("garbage in DMI", "", |s| s.write("/sys/class/dmi/id/sys_vendor", [0xff, 0, 0xfe, b'\\', 10, 1])),
+    let cases: [(&str, &str, Spoil); 16] = [
+        ("garbage in DMI", "DMI_SYS_VENDOR=\u{fffd}\\u{0}\u{fffd}\\u{1b}[2J\n", |s| {
+            s.write("/sys/class/dmi/id/sys_vendor", b"\xff\0\xfe\\\x1b[2J\n\x01");
+        }),
+        ("control characters", "KERNEL_CMDLINE=x=\\u{1b}[2J", |s| {
+            s.write("/proc/cmdline", "x=\u{1b}[2J\n");
+            s.device("sr1", &iso("a\u{1b}b"));
+        }),
         ("endless DMI", "product_serial: larger than", |s| {
             s.write("/sys/class/dmi/id/product_serial", vec![b'x'; 4 << 20])
         }),
@@ -37,11 +43,16 @@ fn bad_input_is_reported_and_tolerated() {
             std::fs::remove_dir(s.path("/sys/class/dmi/id")).unwrap();
             s.write("/sys/class/dmi/id", "");
         }),
-        ("a large configuration file", "85.cfg: larger than", |s| {
-            s.write("/etc/cloud/cloud.cfg.d/85.cfg", LIST);
-            let file = std::fs::OpenOptions::new().write(true).open(s.path("/etc/cloud/cloud.cfg.d/85.cfg"));
-            file.unwrap().set_len(100 << 20).unwrap();
-        }),
+        (
+            "a large configuration file",
+            "ERROR: reading /etc/cloud/cloud.cfg.d/85.cfg: larger than 8388608 bytes",
+            |s| {
+                s.write("/etc/cloud/cloud.cfg.d/85.cfg", LIST);
+                let file =
+                    std::fs::OpenOptions::new().write(true).open(s.path("/etc/cloud/cloud.cfg.d/85.cfg"));
+                file.unwrap().set_len(100 << 20).unwrap();
+            },
+        ),
         ("a directory for a file", "dir.cfg", |s| s.write("/etc/cloud/cloud.cfg.d/dir.cfg/x", "")),
         ("broken YAML", "invalid YAML", |s| {
             s.write(
@@ -98,6 +109,7 @@ fn bad_input_is_reported_and_tolerated() {
             "{name}: {stderr}"
         );
         assert!(remark.is_empty() || log.contains(remark), "{name}: no '{remark}' in\n{log}");
+        assert!(!log.contains(['\0', '\u{1b}']), "{name}: {log:?}");
     }
 }
 

@@ -29,6 +29,7 @@ fn explain_prints_the_evidence_of_each_datasource() {
     let sandbox = Sandbox::new("explain");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS, NoCloud, ConfigDrive, GCE ]\n");
     sandbox.write("/sys/class/dmi/id/product_name", "Google Compute Engine\n");
+    sandbox.write("/sys/class/dmi/id/chassis_asset_tag", "\u{1b}[2J\n");
     sandbox.device("sr0", &iso("cidata"));
     let text = explain(&sandbox, &["--explain"]);
     let mut rest = text.as_str();
@@ -42,7 +43,7 @@ fn explain_prints_the_evidence_of_each_datasource() {
         "GCE ",
         "found      dmi product_name is 'Google Compute Engine'\n",
         "Not among the candidates from the configuration:\n",
-        "Azure         not found  dmi chassis_asset_tag is not '7783-7084-3265-9085-8269-3286-77' (it does not exist)\n",
+        "Azure         not found  dmi chassis_asset_tag is not '7783-7084-3265-9085-8269-3286-77' (it is '\\u{1b}[2J')\n",
         "WSL ",
         "cloud-init is enabled: Found NoCloud GCE [mode=search, found=all]\n",
         "    datasource_list: [ NoCloud, GCE, None ]\n",

@@ -171,6 +171,7 @@ fn result_cannot_be_written() {
     sandbox.write("/run/cloud-init", "a file");
     assert_eq!(generate(&sandbox, &[]), 3);
     assert_eq!(state(&sandbox), (None, false, false));
+    assert_eq!(sandbox.identify(&[VM]).status.code(), Some(3));
     // Only /run is needed: /var does not exist here.
     std::fs::remove_file(sandbox.path("/run/cloud-init")).unwrap();
     assert!(!sandbox.path("/var").exists());

@@ -107,7 +107,7 @@ fn virtualization_is_detected_without_systemd() {
     let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
     let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
     type Files<'a> = &'a [(&'a str, &'a str)];
-    let cases: [(Files<'_>, &str, bool); 9] = [
+    let cases: [(Files<'_>, &str, bool); 13] = [
         (&[], "none", false),
         (&[("/proc/cpuinfo", &bare)], "none", false),
         (&[("/proc/cpuinfo", &virtual_cpu)], "vm-other", false),
@@ -117,6 +117,10 @@ fn virtualization_is_detected_without_systemd() {
         (&[("/run/systemd/container", "systemd-nspawn\n")], "systemd-nspawn", true),
         (&[("/proc/1/environ", "a=b\0container=lxc\0")], "lxc", true),
         (&[("/.dockerenv", "")], "docker", true),
+        (&[("/run/.containerenv", "")], "podman", true),
+        (&[("/run/systemd/container", "openvz\n")], "openvz", true),
+        (&[("/run/systemd/container", "proot\n")], "proot", true),
+        (&[("/run/systemd/container", "pouch\n")], "pouch", true),
     ];
     for (number, (files, kind, container)) in cases.into_iter().enumerate() {
         let sandbox = Sandbox::new(&format!("virt{number}"));

@@ -107,6 +107,9 @@ fn ready_is_reported_once() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), id()), ((2, 0), "ffffffff-0102-0304-90a0-0123456789ab".into()));
     assert!(cloud.logged(&["cache invalid in datasource"]), "{}", cloud.log());
+    // The network stage leaves it.
+    let previous = cloud.file("/var/lib/cloud/data/previous-instance-id");
+    assert_eq!(previous, "a1b2c3d4-0102-0304-90a0-0123456789ab\n");
 }
 
 /// Returns every file below a directory, with its path.
@@ -360,6 +363,13 @@ fn keys_of_certificates_are_read_once() {
     let key = "0Cj5uOQjbp6NpfVYLC";
     let asked = |cloud: &Cloud| count(&cloud.requests(), "comp=certificates");
     let keys = |cloud: &Cloud| cloud.file("/home/fay/.ssh/authorized_keys");
+    let known = azure("azure-certificate");
+    let by_value = known.file(FILE).replace("Fingerprint>", "Value>");
+    known.put(
+        FILE,
+        by_value.replace("349FAA71D9799DDF0A3399D0158999175AA7F344", "ssh-rsa AAAAB3NzaC1yc2E fay"),
+    );
+    assert_eq!((boot(&known), asked(&known)), ("azure".into(), 0), "{}", known.log());
     let cloud = azure("azure-certificate");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert!(keys(&cloud).contains(key), "{}\n{}", keys(&cloud), cloud.log());

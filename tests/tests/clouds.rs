@@ -262,6 +262,8 @@ fn service_is_reached_over_link_local_ipv6_alone() {
         assert!(data.contains(says), "{data}\n{}", cloud.log());
         let strangers = cloud.requests().lines().any(|l| l.contains("10.0.0."));
         assert!(!strangers && cloud.requests().contains("fe80::"), "{}", cloud.requests());
+        let has_ec2_part = cloud.requests().contains("GET /latest/meta-data/ 200 ");
+        assert_eq!(has_ec2_part, case == "openstack", "{}", cloud.requests());
     }
 }
 
@@ -337,6 +339,49 @@ fn firmware_decides_which_cloud_is_probed() {
         cloud.config(&format!("datasource_list: [Ec2, None]\n{config}"));
         assert!(outcome(&cloud) == "none" && cloud.logged(&["Ec2", words]), "{}", cloud.log());
         assert_eq!(cloud.requests(), "");
+    }
+}
+
+#[test]
+fn openstack_without_its_optional_documents() {
+    let cloud = Cloud::new("openstack").dhcp(&[]);
+    let names = ["vendor_data.json", "vendor_data2.json", "network_data.json"];
+    cloud.serve(|server| {
+        for name in names {
+            server["paths"][format!("/openstack/2018-08-27/{name}")] = "{".into();
+        }
+    });
+    cloud.fault("GET ^/latest/meta-data/ 500");
+    assert_eq!(outcome(&cloud), "openstack", "{}", cloud.log());
+    for part in names.into_iter().chain(["EC2's part of the metadata is ignored"]) {
+        assert!(
+            cloud.logged(&["[WARNING]", part]) || cloud.logged(&["[ERROR]", part]),
+            "{part}: {}",
+            cloud.log()
+        );
+    }
+}
+
+/// Data that cannot be read in the local stage does not count as missing, and the network stage reads it.
+#[test]
+fn incomplete_metadata_is_read_by_the_network_stage() {
+    for (name, datasource, id, fault) in
+        [("ec2", "Ec2", "aws", "GET local-ipv4s 500"), ("aliyun", "AliYun", "aliyun", "GET user-data 500")]
+    {
+        let cloud = Cloud::new(name).dhcp(&[]);
+        cloud.config(&SHORT.replace("Ec2", datasource));
+        cloud.fault(fault);
+        cloud.boot(&["local"]);
+        assert_eq!(cloud.file("/var/lib/cloud/data/instance-id"), "", "{name}: {}", cloud.log());
+        cloud.fault("");
+        // As the network service does with the fallback.
+        for words in
+            ["link set c0 up", "address replace 10.0.0.60/24 dev c0", "route replace default via 10.0.0.1"]
+        {
+            cloud.net.in_machine(&["ip"].into_iter().chain(words.split(' ')).collect::<Vec<_>>());
+        }
+        cloud.boot(&["network"]);
+        assert_eq!(cloud.id(), id, "{name}: {}", cloud.log());
     }
 }
 

@@ -17,12 +17,17 @@ fn boot(cloud: &Cloud) -> Vec<Boot> {
 /// The service takes one type of key and refuses the other; a blacklisted one is not sent.
 #[test]
 fn gce_publishes_host_keys() {
-    let cloud = Cloud::new("gce").dhcp(&[]);
-    for (kind, name) in [("ssh-ed25519", "ed25519"), ("ecdsa-sha2-nistp256", "ecdsa"), ("ssh-rsa", "rsa")] {
-        let text = format!("{kind} AAAAC3of{name} root@engine\n");
-        cloud.put(&format!("/etc/ssh/ssh_host_{name}_key.pub"), &text);
-    }
-    cloud.config("ssh_publish_hostkeys: {blacklist: [rsa]}\n");
+    let with_keys = || {
+        let cloud = Cloud::new("gce").dhcp(&[]);
+        for (kind, name) in [("ssh-ed25519", "ed25519"), ("ecdsa-sha2-nistp256", "ecdsa"), ("ssh-rsa", "rsa")]
+        {
+            let text = format!("{kind} AAAAC3of{name} root@engine\n");
+            cloud.put(&format!("/etc/ssh/ssh_host_{name}_key.pub"), &text);
+        }
+        cloud.config("ssh_publish_hostkeys: {blacklist: [rsa]}\n");
+        cloud
+    };
+    let cloud = with_keys();
     assert!(boot(&cloud).iter().all(Boot::succeeded), "{}", cloud.log());
     let path = "/computeMetadata/v1/instance/guest-attributes/hostkeys";
     assert_eq!(cloud.posted(), format!("PUT {path}/ssh-ed25519\nAAAAC3ofed25519\n"));
@@ -33,6 +38,11 @@ fn gce_publishes_host_keys() {
     cloud.forget_run();
     boot(&cloud);
     assert_eq!(cloud.requests().matches("PUT ").count(), 2, "{}", cloud.requests());
+    // Without an answer the other keys are not tried.
+    let cloud = with_keys();
+    cloud.fault("PUT . reset");
+    boot(&cloud);
+    assert_eq!(cloud.log().matches("publishing host keys: ").count(), 1, "{}", cloud.log());
 }
 
 /// A machine whose network is up already, for example from an initramfs, keeps it: there is no DHCP server.

@@ -38,10 +38,15 @@ fn a_stopped_script_does_not_run_again() {
     for signal in ["SIGTERM", "SIGINT", "SIGHUP"] {
         let name = signal.trim_start_matches("SIG");
         let machine = Sandbox::with_user_data("stopped", text)
-            .wrap("final", &format!("timeout --foreground -s {name} 2"));
+            .wrap("final", &format!("timeout --foreground --preserve-status -s {name} 2"));
         let boot = machine.boot();
-        // timeout(1) reports that.
-        check_boot!(machine, boot, boot.code("final") == 124);
+        // 128 plus the signal.
+        let status = match signal {
+            "SIGTERM" => 143,
+            "SIGINT" => 130,
+            _ => 129,
+        };
+        check_boot!(machine, boot, boot.code("final") == status);
         check_boot!(
             machine,
             boot,

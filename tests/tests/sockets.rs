@@ -76,6 +76,8 @@ fn lxd_failures_are_reported() {
         ("* . cut", false, "truncated"),
         ("* config$ 403", false, "/1.0/config: unexpected status 403"),
         ("* cloud-init.user-data 500", false, "LXD: /1.0/config/cloud-init.user-data: "),
+        ("* user.vendor-data 500", false, "LXD: /1.0/config/user.vendor-data: "),
+        ("* user.network-config 500", false, "LXD: /1.0/config/user.network-config: "),
         ("* cloud-init.user-data huge", true, "LXD: /1.0/config/cloud-init.user-data: "),
         ("* user.purpose huge", true, "LXD: /1.0/config/user.purpose: "),
         ("* user.purpose cut", true, "LXD: /1.0/config/user.purpose: "),
@@ -84,6 +86,11 @@ fn lxd_failures_are_reported() {
     ] {
         let cloud = lxd();
         cloud.fault(&format!("{fault}\n"));
+        if fault.contains("network-config") {
+            cloud.serve(|server| {
+                server["paths"]["/1.0/config"] = ["/1.0/config/user.network-config"][..].into()
+            });
+        }
         let (id, _) = outcome(&cloud);
         assert_eq!(id == "lxd", is_found, "{fault}: {}", cloud.log());
         assert!(
@@ -92,6 +99,10 @@ fn lxd_failures_are_reported() {
             cloud.log()
         );
     }
+    let cloud = lxd();
+    cloud.serve(|server| server["paths"]["/1.0/meta-data"] = "local-hostname: x\n".into());
+    assert_ne!(outcome(&cloud).0, "lxd", "{}", cloud.log());
+    assert!(cloud.logged(&["[ERROR]", "instance-id: expected a string"]), "{}", cloud.log());
 }
 
 /// A dead API at a later boot ends with the time of `max_wait_cached`, and the instance stays: without a UUID in DMI, as in
@@ -167,6 +178,26 @@ fn smartos_scripts_match_upstream() {
         (&is_sensitive("operator-script"), ""),
         (&is_sensitive("user-script"), ""),
     ]);
+}
+
+#[test]
+fn smartos_keys_in_base64_are_decoded() {
+    let cloud = Cloud::new("smartos");
+    cloud.config("datasource: {SmartOS: {serial_timeout: 2, no_base64_decode: [motd_sys_info]}}\n");
+    cloud.serve(|server| {
+        // `base64_keys` of the fixture names the user-data and `motd_sys_info`.
+        for (key, value) in
+            [("hostname", "b3R0ZXI="), ("b64-hostname", "true"), ("motd_sys_info", "YmlyZA==")]
+        {
+            server["keys"][key] = value.into();
+        }
+    });
+    let cloud = cloud.serial_port(PORT);
+    assert_eq!(outcome(&cloud).0, "joyent", "{}", cloud.log());
+    let data = cloud.file("/run/cloud-init/instance-data.json");
+    for part in ["\"local-hostname\": \"otter\"", "\"motd_sys_info\": \"YmlyZA==\""] {
+        assert!(data.contains(part), "{part}: {data}");
+    }
 }
 
 /// Failures of the host end in time, and no response is used for another request.

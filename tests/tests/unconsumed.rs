@@ -212,15 +212,22 @@ fn missing_raw_data_is_fetched_again() {
     let machine = machine("unconsumed-raw", &config());
     let boot = machine.boot();
     is_whole(&machine, &boot, 1);
-    std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
+    // The stored data suffices.
+    let (seed, aside) = (machine.path("/var/lib/cloud/seed"), machine.path("/srv/seed"));
+    std::fs::rename(&seed, &aside).expect("a seed");
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
+    check_boot!(machine, boot, !machine.status().contains("user-data.txt"));
+    std::fs::rename(&aside, &seed).expect("the seed");
+    std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 3);
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/user-data.txt").exists());
     // If it cannot be fetched either, it still does not count as missing.
     std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
-    std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed")).expect("a seed");
+    std::fs::remove_dir_all(seed).expect("a seed");
     let boot = machine.boot();
-    is_whole(&machine, &boot, 3);
+    is_whole(&machine, &boot, 4);
     check_boot!(machine, boot, boot.code("network") > 0);
     check_boot!(machine, boot, machine.status().contains("user-data.txt"));
 }

@@ -227,11 +227,15 @@ fn network_is_waited_for() {
 /// A script that fails, and a NIC that does not exist: reported, and the owner still gets hostname and timezone.
 #[test]
 fn failing_customization_still_sets_hostname_and_timezone() {
-    let cloud = customized();
-    cloud.config(SHORT);
-    cloud.put("/var/run/vmware-imc/site.sh", "#!/bin/sh\necho broken >&2\nexit 3\n");
-    let file = "/var/run/vmware-imc/cust.cfg";
-    cloud.put(file, cloud.file(file).replace("00:0A:01", "00:0A:02"));
+    let failing = |nic: &str| {
+        let cloud = customized();
+        cloud.config(SHORT);
+        cloud.put("/var/run/vmware-imc/site.sh", "#!/bin/sh\necho broken >&2\nexit 3\n");
+        let file = "/var/run/vmware-imc/cust.cfg";
+        cloud.put(file, cloud.file(file).replace("00:0A:01", nic));
+        cloud
+    };
+    let cloud = failing("00:0A:02");
     let requests = boot(&cloud);
     assert_eq!(cloud.id(), "vmware", "{}", cloud.log());
     assert!(cloud.file("/run/cloud-init/instance-data.json").contains("customized.example.org"));
@@ -249,6 +253,20 @@ fn failing_customization_still_sets_hostname_and_timezone() {
     );
     assert!(cloud.logged(&["[WARNING]", "no NIC with MAC"]), "{}", cloud.log());
     assert!(cloud.file("/etc/shadow").starts_with("root:$"), "the password is set\n{}", cloud.log());
+    assert!(cloud.file("/run/cloud-init/combined-cloud-config.json").contains("Europe/Berlin"));
+    let last = requests.lines().rfind(|line| line.contains("gc.status"));
+    assert!(
+        last.is_some_and(|line| line.contains("Failed: preparing the network configuration")),
+        "{requests}"
+    );
+    // So is the network, if its NIC exists.
+    let cloud = failing("00:0A:01");
+    boot(&cloud);
+    assert!(
+        cloud.file("/etc/systemd/network/10-cloud-init-c0.network").contains("10.0.0.78"),
+        "{}",
+        cloud.log()
+    );
 }
 
 /// vmware-rpctool fails and vmtoolsd is used. If both fail, the machine is not set up with None with another ID.
@@ -259,6 +277,8 @@ fn failing_tool_falls_back_to_the_other() {
     cloud.config(SHORT);
     cloud.program("vmware-rpctool", FAILS);
     cloud.program("vmtoolsd", &tool("$2"));
+    cloud.boot(&["local"]);
+    assert!(!["", "---"].contains(&&*cloud.file("/srv/guestinfo/userdata")), "not before it is stored");
     boot(&cloud);
     let id = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
     assert_eq!((cloud.id(), id()), ("vmware".into(), "vm-4711".into()), "{}", cloud.log());
@@ -279,8 +299,11 @@ fn hanging_tools_are_stopped() {
     cloud.config("datasource: {VMware: {vmware_cust_file_max_wait: 1, max_wait_cached: 8}}\n");
     boot(&cloud);
     for name in ["vmware-rpctool", "vmtoolsd"] {
-        cloud.program(name, "#!/bin/sh\nexec sleep 100\n");
+        cloud.program(name, "#!/bin/sh\necho ${0##*/} >>/srv/asked\nexec sleep 100\n");
     }
+    cloud.forget_run();
+    cloud.boot(&["local"]);
+    assert_eq!(cloud.file("/srv/asked"), "vmware-rpctool\nvmtoolsd\n", "each once\n{}", cloud.log());
     boot(&cloud);
     let id = cloud.file("/var/lib/cloud/data/instance-id");
     assert_eq!((&*cloud.id(), id.trim()), ("vmware", "vm-4711"), "{}", cloud.log());

@@ -90,6 +90,11 @@ pub const CASES: &[Case] = cases! {
     }
     // The kernel has no DMI, but dmidecode does
     "dmidecode" { files: &[HETZNERS_LIST, DMIDECODE], config: "datasource_list: [ Hetzner, None ]\n" }
+    "dmidecode elsewhere" {
+        files: &[HETZNERS_LIST, DMIDECODE],
+        env: &[("SYSTEMD_VIRTUALIZATION", "vm:kvm"), ("MACHINE", "aarch64")],
+        config: "datasource_list: [ Hetzner, None ]\n",
+    }
     "dmidecode by its uuid" {
         files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Ec2 ]\n"), DMIDECODE],
         config: "datasource_list: [ Ec2, None ]\n",

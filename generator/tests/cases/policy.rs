@@ -222,4 +222,18 @@ pub const CASES: &[Case] = cases! {
         env: XEN,
         config: "datasource_list: [ Ec2, None ]\n",
     }
+    "ec2 by the hypervisor, without a newline" {
+        files: &[("/sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-01234abcdef0")],
+        env: XEN,
+        config: "datasource_list: [ Ec2, None ]\n",
+        differs: Some("upstream cannot read it without its newline"),
+    }
+    "ec2 with a quoted strict_id" {
+        files: &[
+            ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Ec2 ]\ndatasource:\n  Ec2:\n    strict_id: \"false\"\n"),
+            ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n"),
+        ],
+        config: "datasource_list: [ Ec2, None ]\ndatasource: {Ec2: {strict_id: \"false\"}}\n",
+        differs: Some("upstream takes the quotes for a part of the value"),
+    }
 };

@@ -36,6 +36,12 @@ pub const CASES: &[Case] = cases! {
         env: VMWARE,
         config: "datasource_list: [ VMware, None ]\n",
     }
+    "vmware's customization, allowed in quotes" {
+        files: &[SILENT_TOOL, PLUGIN, ("/etc/cloud/cloud.cfg.d/9.cfg", "disable_vmware_customization: \"false\"\n")],
+        env: VMWARE,
+        config: "datasource_list: [ VMware, None ]\n",
+        differs: Some("upstream takes the quotes for a part of the value"),
+    }
     "vmware's customization, not allowed" { files: &[SILENT_TOOL, PLUGIN], env: VMWARE }
     "vmware's customization, forbidden" {
         files: &[SILENT_TOOL, PLUGIN, ("/etc/cloud/cloud.cfg.d/9.cfg", "disable_vmware_customization: true\n")],

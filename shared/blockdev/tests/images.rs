@@ -43,7 +43,7 @@ fn tool(argv: &[&str], path: &Path) {
         .map(|dir| Path::new(dir).join(argv[0]))
         .into_iter()
         .find(|p| p.exists())
-        .unwrap_or_else(|| panic!("{} is missing: install dosfstools, e2fsprogs and xorriso", argv[0]));
+        .unwrap_or_else(|| panic!("{} is missing: see packaging/deps", argv[0]));
     let output = Command::new(program).args(&argv[1..]).arg(path).output().unwrap();
     assert!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -87,6 +87,33 @@ fn file_systems_made_by_mkfs_are_identified() {
             ("/dev/vdc".to_string(), block("ext4", Some("config-2"), None, Some(uuid))),
         ]
     );
+
+    let sandbox = Sandbox::new();
+    for (name, kib, words) in [
+        ("vda", 4096, &["mkfs.ext2", "-q"][..]),
+        ("vdb", 4096, &["mkfs.ext3", "-q"]),
+        ("vdc", 320 << 10, &["mkfs.xfs", "-q"]),
+        ("vdd", 128 << 10, &["mkfs.btrfs", "-q"]),
+        ("vde", 4096, &["mkfs.ntfs", "-F", "-Q", "-q"]),
+    ] {
+        tool(words, &sandbox.disk(name, kib));
+    }
+    for name in ["vdf", "vdg"] {
+        sandbox.disk(name, 1024);
+    }
+    // The magic numbers of squashfs (with its version) and erofs, and of a RAID behind an ext2.
+    for (name, at, bytes) in [
+        ("vdf", 0, &b"hsqs"[..]),
+        ("vdf", 28, b"\x04"),
+        ("vdg", 1024, b"\xe2\xe1\xf5\xe0"),
+        ("vda", (4096 << 10) - (64 << 10), b"\xfc\x4e\x2b\xa9\0\0\0\0\x5a"),
+    ] {
+        let disk = std::fs::OpenOptions::new().write(true).open(sandbox.0.join("dev").join(name)).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&disk, bytes, at).unwrap();
+    }
+    let found = blockdev::scan(&sandbox.sys(), Deadline::after(Duration::from_secs(30)));
+    let types: Vec<_> = found.superblocks.into_iter().map(|(_, s)| s.fstype).collect();
+    assert_eq!(types, ["ext2", "ext3", "xfs", "btrfs", "ntfs", "squashfs", "erofs"]);
 }
 
 /// A disc in Azure's format is recognised; one with another standard identifier, or without an anchor, is not.

@@ -73,6 +73,12 @@ fn disk_aliases_are_names_of_devices() {
     }
 }
 
+#[test]
+fn the_firmwares_seed_is_for_root_only() {
+    let instance = machine("").file("/sys/firmware/acpi/tables/OEM0", "seed").found("Azure");
+    assert!(instance.random_seed.is_some() && instance.sensitive.contains(&"random_seed".to_string()));
+}
+
 /// Azure's discs are UDF. Such a disc is read at its mount point; another file system is not.
 #[test]
 fn only_udf_discs_are_read() {
@@ -93,6 +99,7 @@ fn only_udf_discs_are_read() {
     );
     let machine = with_disc(ntfs());
     assert!(machine.find("Azure").is_err());
+    assert!(machine.has_waited_for_devices(), "its drive may still appear");
     assert!(machine.warnings().contains("ovf-env.xml not found"), "{}", machine.warnings());
 }
 

@@ -90,6 +90,11 @@ fn sources_of_the_seed_are_combined_by_precedence() {
             r#"D net iu| null SEED,ds_config {"list":[1],"m":{"x":{"y":1,"z":3}},"public-keys":{"a":"of the directory","b":"new"}}"#,
         ),
         (
+            "merge_how of the metadata, without an effect",
+            with_seed("instance-id: D\nlist: [1]\nmerge_how: list(append)").config(&own("{user-data: iu, meta-data: {list: [2]}}")),
+            r#"D net iu| null SEED,ds_config {"list":[1],"merge_how":"list(append)"}"#,
+        ),
+        (
             "a configured place",
             machine().config(&own("{seedfrom: /srv/a}")),
             r#"a net ua| null ds_config_seedfrom,/srv/a {"k":1,"seedfrom":"/srv/a"}"#,

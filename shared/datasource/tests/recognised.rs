@@ -71,6 +71,12 @@ fn files_that_only_ds_identify_accepts_are_reported() {
         );
         assert_eq!(warnings.lines().count(), 1, "{warnings}");
     }
+    let config = "{datasource_list: [AliYun], datasource: {AliYun: {metadata_urls: ['http://127.0.0.1:1'], max_wait: 1, retries: 0}}}";
+    let error = errors(&aliyun().config(config), &["AliYun"]);
+    assert!(
+        error.contains("127.0.0.1"),
+        "the only datasource is used without the firmware's evidence: {error}"
+    );
     // The local stage has reported it; an incomplete seed does not identify the cloud.
     let later = aliyun().network_stage();
     let half = Machine::new().file("/var/lib/cloud/seed/AliYun/meta-data", "");

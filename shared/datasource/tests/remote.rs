@@ -88,6 +88,10 @@ fn complete_seed_is_fetched() {
     // A remote seed requires the network stage, even with `ds=nocloud` alone.
     assert_eq!(instance.dsmode.to_string(), "net");
     assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.0.base));
+    // A seed on the machine may name it, too.
+    let named = format!("seedfrom: {}/", server.0.base);
+    let machine = Machine::new().seed("/var/lib/cloud/seed/nocloud", &named, "u").network_stage();
+    assert_eq!(machine.found("NoCloud").id, "i-http");
 }
 
 /// World-readable strings name the seed's location without its credentials.

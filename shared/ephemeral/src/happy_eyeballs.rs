@@ -385,6 +385,7 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::time::Instant;
 
     /// Returns a server that responds to successive requests with these strings, each after its pause.
     fn server(responses: &[(&'static str, u64)]) -> (u16, std::thread::JoinHandle<()>) {
@@ -461,8 +462,9 @@ mod tests {
         let (port, thread) = server(&[(NONE, 0)]);
         assert!(run(&[tolerant(port)], 20).is_err());
         thread.join().unwrap();
+        let began = Instant::now();
         let e = run(&[tolerant(port)], 20).unwrap_err().to_string();
-        assert!(e.contains("refused"), "{e}");
+        assert!(e.contains("refused") && began.elapsed() > Duration::from_secs(4), "{e}");
     }
 
     /// A service that restarts comes back within the time for transient failures, however often it is asked: the last try begins

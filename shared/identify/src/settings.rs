@@ -147,6 +147,12 @@ mod tests {
         ] {
             assert_eq!(parse(Some(file), line).0.datasource.as_deref(), expected, "{file:?} {line:?}");
         }
+        for (file, line, seconds, warnings) in
+            [("settle: 5", "ci.di.settle=3", 3, 0), ("settle: 60", "", 60, 0), ("settle: 61", "", 2, 1)]
+        {
+            let (settings, found) = parse(Some(file), line);
+            assert_eq!((settings.settle.as_secs(), found.len()), (seconds, warnings), "{file} {line}");
+        }
         let (settings, _) = parse(
             Some("ci.datasource.ec2.strict_id: warn"),
             "ci.di.policy=report;x ci.datasource.ec2.strict_id=warn,5;y",

@@ -166,6 +166,8 @@ fn new_instance_id_keeps_the_old_files() {
     assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
     assert_eq!(machine.get("var/lib/cloud/data/instance-id"), "i-2");
     assert!(exists(&machine.path("var/lib/cloud/instances/i-1")));
+    machine.boot();
+    assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-2");
 }
 
 #[test]

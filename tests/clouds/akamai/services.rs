@@ -5,17 +5,20 @@ use crate::server::serve;
 
 #[test]
 fn akamai_flags_in_dmi_disable_services() {
-    let base = serve(&[
+    const PATHS: [(&str, &str); 3] = [
         ("/v1/token", "secret"),
         ("/v1/instance", r#"{"id": 77, "label": "web", "region": "us-ord"}"#),
         ("/v1/user-data", "I2Nsb3VkLWNvbmZpZwp7fQo="),
-    ]);
-    let machine = |flags: &str| {
+    ];
+    let at = |base: String, flags: &str| {
         Machine::new()
             .firmware(&[("sys_vendor", "Linode"), ("product_serial", "77"), ("board_serial", flags)])
             .config(&format!("datasource: {{Akamai: {{base_urls: {{ipv4: '{base}'}}, allow_ipv6: false}}}}"))
             .nics(&["eth0"])
     };
+    let machine = |flags: &str| at(serve(&PATHS), flags);
+    let without = at(serve(&PATHS[..2]), "").found("Akamai");
+    assert_eq!((without.region.as_deref(), without.user_data.is_empty()), (Some("us-ord"), true));
     let one = machine("");
     let i = one.found("Akamai");
     assert_eq!(

@@ -307,6 +307,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_document_that_is_too_large() {
+        assert_eq!(MAX_RESPONSE_SIZE, 8 << 20);
         let sys = System::new("/nonexistent");
         let respond = |status: u16, body: &str| {
             let body = body.as_bytes().to_vec();

@@ -140,6 +140,10 @@ mod tests {
 
     #[test]
     fn elements_attributes_and_namespaces_are_limited() {
+        assert_eq!(
+            (MAX_NODES, MAX_EQUALS_SIGNS, MAX_EQUALS_SIGNS_IN_TAG, MAX_NAMESPACES),
+            (20_000, 65_536, 4096, 256)
+        );
         let too_many = "too many elements, attributes or namespaces";
         let attributes = |count| (0..count).map(|i| format!(" a{i}=''")).collect::<String>();
         let namespaces = |count| (0..count).map(|i| format!(" xmlns:a{i}='u'")).collect::<String>();

@@ -104,6 +104,7 @@ mod tests {
             let decoded = decode(encoding, value).ok();
             assert_eq!(decoded.as_deref(), expected.map(str::as_bytes), "{encoding:?} {value}");
         }
+        assert_eq!(decode(Some("b64"), "/wA=").unwrap(), [0xff, 0]);
         let zeros = pack(&vec![0; MAX_SIZE + 1]);
         assert!(decode(Some("gz+b64"), &zeros).unwrap_err().to_string().contains("exceeds"));
     }

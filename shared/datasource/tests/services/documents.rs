@@ -53,7 +53,10 @@ const CLOUDCIX: &str = r#"{"instance-id": "c-1", "local-hostname": "cix", "publi
     "network": {"version": 2, "ethernets": {}}}"#;
 
 fn cloudcix(document: &str) -> Machine {
-    let base = serve(&[("/v1/metadata", document), ("/v1/userdata", "dQ==")]);
+    cloudcix_at(&serve(&[("/v1/metadata", document), ("/v1/userdata", "dQ==")]))
+}
+
+fn cloudcix_at(base: &str) -> Machine {
     Machine::new()
         .network_stage()
         .firmware(&[("product_name", "CloudCIX")])
@@ -65,6 +68,8 @@ fn cloudcix_document_must_be_a_map() {
     let i = cloudcix(CLOUDCIX).found("CloudCIX");
     assert_eq!((&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)), ("c-1", Some("cix"), "u"));
     assert_eq!(network(&i), json!({"version": 2, "ethernets": {}}));
+    let without = cloudcix_at(&serve(&[("/v1/metadata", CLOUDCIX)])).found("CloudCIX");
+    assert_eq!((&*without.id, without.user_data.is_empty()), ("c-1", true));
     assert!(cloudcix("no map").find("CloudCIX").unwrap_err().to_string().contains("expected a map"));
     assert_eq!(Machine::new().network_stage().find("CloudCIX").unwrap(), None);
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::common::{Machine, meta, text};
-use crate::server::{network, serve};
+use crate::server::{Server, network, serve};
 
 #[test]
 fn hetzner_configures_private_networks() {
@@ -66,13 +66,18 @@ fn vultr_configures_every_configured_nic() {
             {{"mac": "02:00:00:00:00:03", "unconfigured": true}}]}}"#
         )
     };
-    let found = |document: String| {
-        let base = serve(&[("/v1.json", &document)]);
+    let machine = |base: &str, nics: &[&str]| {
         Machine::new()
             .firmware(&[("sys_vendor", "Vultr")])
             .config(&format!("datasource: {{Vultr: {{url: '{base}', retries: 0}}}}"))
-            .nics(&["enp1s0", "enp6s0", "enp7s0"])
-            .found("Vultr")
+            .nics(nics)
+    };
+    let found = |document: String| {
+        let server = Server::of_paths(&[("/v1.json", &document)]);
+        let found = machine(&server.base, &["enp1s0", "enp6s0", "enp7s0"]).found("Vultr");
+        let agent = format!("\nUser-Agent: {}", system::USER_AGENT);
+        assert!(server.heads().iter().all(|head| format!("{head}\n").contains(&format!("{agent}\n"))));
+        found
     };
     let i = found(document(""));
     assert_eq!((i.local_hostname.as_deref(), i.region.as_deref()), (Some("guest"), Some("ewr")));
@@ -84,6 +89,10 @@ fn vultr_configures_every_configured_nic() {
         config[2]["subnets"],
         json!([{"type": "static", "control": "auto", "address": "10.1.0.2", "netmask": "255.255.0.0"}])
     );
+    // A NIC that the machine does not have is skipped.
+    let one = machine(&serve(&[("/v1.json", &document(""))]), &["enp1s0"]);
+    assert_eq!(network(&one.found("Vultr"))["config"].as_array().unwrap().len(), 2);
+    assert!(one.warnings().contains("02:00:00:00:00:02"), "{}", one.warnings());
     let given = r#""cloud_interfaces": {"version": 1, "config": [{"name": "x", "mac_address": "02:00:00:00:00:02"}]},"#;
     let i = found(document(given));
     assert_eq!(network(&i)["config"][0]["name"], "enp6s0");
@@ -168,5 +177,7 @@ fn nwcs_nics_get_their_local_names() {
     let i = nwcs(NWCS).found("NWCS");
     assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("n-1", "u", "v"));
     assert_eq!(network(&i)["config"][1]["name"], "eth1");
+    // The stage uses DHCP then.
+    assert_eq!(nwcs(&NWCS.replace("\"network\"", "\"other\"")).found("NWCS").network, None);
     assert_eq!(Machine::new().find("NWCS").unwrap(), None);
 }
