@@ -298,6 +298,20 @@ fn failed_ready_report_is_repeated_at_the_next_boot() {
     });
 }
 
+/// A network without a NIC that can be used is ignored, and the fallback's DHCP used.
+#[test]
+fn network_without_a_usable_nic_is_ignored() {
+    let cloud = azure("azure");
+    let document = "/metadata/instance?api-version=2021-08-01&extended=true";
+    cloud.serve(|all| {
+        all["paths"][document]["network"]["interface"] = serde_json::json!([{"macAddress": "x"}])
+    });
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "network configuration ignored"]), "{}", cloud.log());
+    let unit = cloud.file("/etc/systemd/network/10-cloud-init-c0.network");
+    assert!(unit.contains("\nDHCP=yes\n"), "{unit}");
+}
+
 /// A DHCP server without options for Azure's services, which are at their default addresses.
 #[test]
 fn default_addresses_are_used_without_dhcp_options() {

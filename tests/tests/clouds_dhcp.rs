@@ -240,6 +240,10 @@ fn failing_paths_do_not_affect_the_others() {
                 assert!(is_logged, "{case} {fault}: {}", cloud.log());
                 let files = cloud.path("/etc/systemd/network");
                 assert!(files.is_dir(), "{case} {fault}: no network configuration: {}", cloud.log());
+                if fault == "* vnics 500" {
+                    let unit = cloud.file("/etc/systemd/network/10-cloud-init-c0.network");
+                    assert!(unit.contains("\nDHCP=yes\n"), "{unit}");
+                }
             });
         }
     });

@@ -40,6 +40,7 @@ fn wsl_with_ubuntu_pro_matches_upstream() {
         let ours = cloud.file("/var/lib/cloud/instances/i-pro/user-data.txt");
         assert_eq!(config(&ours), config(&cloud.recorded("user-data")), "{}", cloud.log());
         assert!(ours.contains("tags: blue"), "{ours}");
+        assert_ne!(ours, cloud.recorded("user-data"), "the comment is our own");
     }
 }
 

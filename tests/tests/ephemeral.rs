@@ -33,6 +33,12 @@ fn lease_sets_mtu_and_route_and_leads_to_metadata() {
         "lease",
     );
     ran.check(ran.has("mtu 1400") && ran.has("route 0.0.0.0/0 via 192.0.2.1"), "MTU and router");
+    for ignored in ["9000", "1200"] {
+        let mut net = Net::new(&[CLOUD]);
+        net.dnsmasq(&[RANGE, &format!("--dhcp-option=26,{ignored}")]);
+        let ran = run(&net, &["c0"]);
+        ran.check(ran.ok && ran.has("mtu 1500"), "not larger than it is, and not too small for IPv6");
+    }
     // Option 245 is sent only to clients that request it.
     let ran = run(&net, &["c0"]);
     ran.check(ran.ok && ran.fact("lease ").ends_with("wire-server -"), "no wire server");

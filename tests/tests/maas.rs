@@ -52,6 +52,7 @@ fn keys_are_fetched_from_the_kernel_command_line() {
 #[test]
 fn later_boots_do_not_ask() {
     let cloud = with_network("maas");
+    cloud.serve(|all| all["paths"]["/MAAS/metadata/2012-03-01/meta-data/instance-id"] = " xk3p9a\n".into());
     cloud.fault("GET instance-id once:500\nGET user-data once:500\n");
     cloud.boot(&["local", "network"]);
     assert_eq!(cloud.id(), "maas", "{}", cloud.log());

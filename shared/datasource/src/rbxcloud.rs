@@ -289,7 +289,14 @@ mod tests {
     }
 
     #[test]
+    fn documents_without_an_id_are_errors() {
+        let error = parsed(r#"{"vm": {"name": "one"}, "netadp": []}"#).0.unwrap_err().to_string();
+        assert!(error.contains("vm._id: expected a string"), "{error}");
+    }
+
+    #[test]
     fn announcements_have_one_deadline() {
+        assert_eq!(ANNOUNCE_TIMEOUT, Duration::from_secs(60));
         let pairs = [(Ipv4Addr::new(192, 0, 2, 7), Ipv4Addr::new(192, 0, 2, 1)); 3];
         for (limit, attempts, last) in [
             (ANNOUNCE_TIMEOUT, 3, "192.0.2.7 is not announced"),

@@ -416,6 +416,9 @@ fn a_device_that_cannot_be_read_is_a_failure() {
         assert!(message.contains("opening /dev/vdb"), "{name}: {message}");
         assert_eq!(machine(true).find(name).unwrap(), None, "{name}");
     }
+    let vsphere = machine(false).firmware(&[("product_name", "VMware Virtual Platform")]);
+    let message = vsphere.find("AltCloud").unwrap_err().to_string();
+    assert!(message.contains("opening /dev/vdb"), "{message}");
     let machine = machine(false).seed(&format!("{SEED}/nocloud"), "instance-id: i-dir", "u");
     assert_eq!((&*machine.found("NoCloud").id, machine.warnings().as_str()), ("i-dir", ""));
 }

@@ -25,3 +25,15 @@ fn dsmode_is_that_of_the_context() {
         assert_eq!(mode, wanted, "{context}, {setting}");
     }
 }
+
+/// A container's NIC has no device; one that is named by its MAC address is configured nevertheless.
+#[test]
+fn nics_of_containers_are_found_by_their_mac() {
+    for (mac, is_found) in [("02:00:00:00:00:01", true), ("02:00:00:00:00:99", false)] {
+        let context = format!("ETH0_MAC='{mac}'\nETH0_IP='10.0.0.2'\n");
+        let machine =
+            Machine::new().nics(&["eth0"]).file("/var/lib/cloud/seed/opennebula/context.sh", context);
+        let network = machine.found("OpenNebula").network.unwrap();
+        assert_eq!(network.content.to_string().contains("eth0"), is_found, "{:?}", network.content);
+    }
+}

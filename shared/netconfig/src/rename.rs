@@ -67,7 +67,7 @@ pub struct Plan {
 pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     let config = parse::network_section(config);
     let found = |name: Option<String>, mac: Option<String>, drivers, device_id| {
-        Some(DesiredLink { name: name?, mac: normalized(&mac?), drivers, device_id })
+        Some(DesiredLink { name: name?, mac: mac?, drivers, device_id })
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {
@@ -75,13 +75,13 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
             let physical = entries.filter(|e| e.get("type").and_then(Node::as_str) == Some("physical"));
             let link = |e: &Node| {
                 let (driver, id) = (text(e, &["params", "driver"]), text(e, &["params", "device_id"]));
-                found(text(e, &["name"]), text(e, &["mac_address"]), driver.into_iter().collect(), id)
+                found(text(e, &["name"]), mac(e, &["mac_address"]), driver.into_iter().collect(), id)
             };
             physical.filter_map(link).collect()
         }
         Some(2) => {
             let link =
-                |d: &Node| found(text(d, &["set-name"]), text(d, &["match", "macaddress"]), drivers(d), None);
+                |d: &Node| found(text(d, &["set-name"]), mac(d, &["match", "macaddress"]), drivers(d), None);
             let devices = config.get("ethernets").into_iter().flat_map(Node::entries);
             devices.filter_map(|(_, device)| link(device)).collect()
         }
@@ -100,7 +100,7 @@ pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
     devices
         .filter(|(_, device)| device.get("set-name").is_none())
         .filter_map(|(id, device)| {
-            let mac = normalized(&text(device, &["match", "macaddress"])?);
+            let mac = mac(device, &["match", "macaddress"])?;
             Some(DesiredLink { name: id.scalar_text()?, mac, ..DesiredLink::default() })
         })
         .collect()
@@ -113,8 +113,11 @@ fn text(node: &Node, path: &[&str]) -> Option<String> {
 /// Returns the text of a node, unless it is empty. Values that the files must not contain must not become names of links
 /// either.
 fn usable(node: &Node) -> Option<String> {
-    let text = node.as_str().filter(|t| !t.is_empty());
-    text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c))).map(str::to_string)
+    node.as_str().filter(|text| is_usable(text)).map(str::to_string)
+}
+
+fn is_usable(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c))
 }
 
 /// Returns the drivers that a device of version 2 matches.
@@ -124,8 +127,9 @@ fn drivers(device: &Node) -> Vec<String> {
 }
 
 /// Returns a MAC address as the kernel writes it.
-pub(crate) fn normalized(mac: &str) -> String {
-    mac.to_ascii_lowercase().replace('-', ":")
+pub(crate) fn mac(node: &Node, path: &[&str]) -> Option<String> {
+    let mac = parse::mac_text(node.at_path(path)?).filter(|mac| is_usable(mac))?;
+    Some(mac.to_ascii_lowercase().replace('-', ":"))
 }
 
 /// Returns the desired links whose MAC address no NIC has.
@@ -328,6 +332,7 @@ mod tests {
     fn renames_free_names_that_are_in_use() {
         let up = |p: CurrentLink| CurrentLink { up: true, ..p };
         let in_use = |p: CurrentLink| CurrentLink { up: true, in_use: true, ..p };
+        let with_driver = |driver: &str, p: CurrentLink| CurrentLink { driver: Some(driver.into()), ..p };
         let other = |p: CurrentLink| CurrentLink { configurable: false, ..p };
         type Row<'a> = (&'a str, &'a [DesiredLink], &'a [CurrentLink], &'a str, usize);
         let rows: &[Row<'_>] = &[
@@ -357,6 +362,13 @@ mod tests {
             ),
             ("busy", &[want("b", "1"), want("d", "3")], &[in_use(have("a", "1")), have("c", "3")], "c>d", 1),
             ("busy holder", &[want("b", "1")], &[have("a", "1"), in_use(have("b", "2"))], "", 1),
+            (
+                "a holder with another driver",
+                &[DesiredLink { drivers: vec!["e1000".into()], ..want("b", "1") }],
+                &[with_driver("e1000", have("a", "1")), with_driver("x", have("b", "2"))],
+                "b>cirename0 a>b",
+                0,
+            ),
             ("nobody has it", &[want("b", "7")], &[have("a", "1")], "", 0),
             ("two have it", &[want("b", "1")], &[have("a", "1"), have("c", "1")], "a>b", 1),
             ("one has the name", &[want("c", "1")], &[have("a", "1"), have("c", "1")], "", 0),
@@ -394,12 +406,12 @@ mod tests {
     #[test]
     fn desired_links_are_read_from_both_versions() {
         let v1 = "version: 1\nconfig:\n- {type: physical, name: a, mac_address: 'AA:00:00:00:00:01', params: {driver: x}}\n- {type: vlan, name: v, mac_address: 'aa:00:00:00:00:02'}\n- {type: physical, name: b}\n";
-        let v2 = "network:\n  version: 2\n  ethernets:\n    i: {match: {macaddress: 'AA:00:00:00:00:01'}, set-name: a}\n    j: {set-name: b}\n    k: {match: {macaddress: 'aa:00:00:00:00:03'}}\n";
+        let v2 = "network:\n  version: 2\n  ethernets:\n    i: {match: {macaddress: 'AA:00:00:00:00:01'}, set-name: a}\n    j: {set-name: b}\n    k: {match: {macaddress: 52:54:00:00:00:03}}\n";
         for (text, drivers) in [(v1, vec!["x".to_string()]), (v2, Vec::new())] {
             let config = config::yaml::parse("t", text).unwrap().root;
             let expected = DesiredLink { drivers, ..want("a", "aa:00:00:00:00:01") };
             assert_eq!(desired_links(&config), [expected], "{text}");
-            let matched = if text == v2 { vec![want("k", "aa:00:00:00:00:03")] } else { Vec::new() };
+            let matched = if text == v2 { vec![want("k", "52:54:00:00:00:03")] } else { Vec::new() };
             assert_eq!(matched_links(&config), matched, "{text}");
         }
     }

@@ -53,12 +53,12 @@ struct Identity {
 fn identities(config: &Node) -> Option<Vec<Identity>> {
     let config = parse::network_section(config);
     let text = |node: &Node, path: &[&str]| node.at_path(path).and_then(Node::as_str).map(str::to_string);
-    let mac = |node: &Node, path: &[&str]| text(node, path).map(|mac| rename::normalized(&mac));
     match config.as_map().and_then(parse::version)? {
         1 => {
             let entries = config.get("config").into_iter().flat_map(Node::items);
             let is_nic = |e: &&Node| matches!(text(e, &["type"]).as_deref(), Some("physical" | "infiniband"));
-            let identity = |e: &Node| Identity { mac: mac(e, &["mac_address"]), name: text(e, &["name"]) };
+            let identity =
+                |e: &Node| Identity { mac: rename::mac(e, &["mac_address"]), name: text(e, &["name"]) };
             Some(entries.filter(is_nic).map(identity).collect())
         }
         2 => {
@@ -67,7 +67,7 @@ fn identities(config: &Node) -> Option<Vec<Identity>> {
                 kinds.into_iter().flat_map(|kind| config.get(kind).into_iter().flat_map(Node::entries));
             let devices = devices.filter(|(id, _)| id.as_str() != Some("lo"));
             let identity = |(id, device): (&Node, &Node)| {
-                let mac = mac(device, &["match", "macaddress"]);
+                let mac = rename::mac(device, &["match", "macaddress"]);
                 let matched = device.get("match").and_then(Node::as_map).is_some_and(|m| !m.is_empty());
                 let name = text(device, &["set-name"]);
                 match (mac, matched) {

@@ -271,7 +271,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         ),
         (
             v2,
-            "  e: {addresses: '10.0.0.5/24 10.0.0.6/24', routing-policy: [{to: 10.0.0.0/8, mark: 'x//'}, {to: 10.0.0.0/8, mark: ''}, {to: 10.0.0.0/8, table: -1}, {from: 'fd00::1', to: 10.0.0.0/8}, {to: 10.0.0.0/8, priority: +5x}]}\n",
+            "  e: {addresses: '10.0.0.5/24,10.0.0.6/24', routing-policy: [{to: 10.0.0.0/8, mark: 'x//'}, {to: 10.0.0.0/8, mark: ''}, {to: 10.0.0.0/8, table: -1}, {from: 'fd00::1', to: 10.0.0.0/8}, {to: 10.0.0.0/8, priority: +5x}]}\n",
             &[
                 "net:4:18: network.ethernets.e.addresses: expected a list, found a string; using its words as items",
                 "net:4:85: network.ethernets.e.routing-policy[0].mark: expected a number, or two with a slash between them; ignored",
@@ -464,6 +464,16 @@ fn impossible_values_are_reported() {
         (v2("gateway4: _dhcp4"), "", ""),
         (v2("gateway4: fd00::1"), "ethernets.e.gateway4", "expected an IPv4 address"),
         (v2("gateway4: 0.0.0.0"), "ethernets.e.gateway4", "the address of no gateway; ignored"),
+        (
+            v2("macaddress: 5"),
+            "ethernets.e.macaddress",
+            "expected a quoted MAC address, found an integer; ignored",
+        ),
+        (
+            v2("macaddress: true"),
+            "ethernets.e.macaddress",
+            "expected a MAC address, found a boolean; ignored",
+        ),
         (v2("wakeonlan: often"), "ethernets.e.wakeonlan", "expected true or false, found a string; ignored"),
         (v2("optional: 'on', accept-ra: 2"), "", ""),
         (v2("activation-mode: later"), "ethernets.e.activation-mode", "expected manual or off; ignored"),
@@ -517,6 +527,11 @@ fn impossible_values_are_reported() {
             "{config: [{type: physical, name: e, subnets: [{type: dhcp}]}]}".into(),
             "version",
             "required, but missing; reading the configuration as version 1",
+        ),
+        (
+            "{version: '1', config: [{type: physical, name: e, subnets: [{type: dhcp}]}]}".into(),
+            "version",
+            "expected a number without quotes; reading the configuration as version 1",
         ),
         (
             "{version: '2', ethernets: {e: {dhcp4: true}}}".into(),

@@ -281,7 +281,7 @@ fn invalid_parts_are_not_passed_through() {
             "bonds: {b: {dhcp4: true, interfaces: [], parameters: {mode: active-backup}}, c: {interfaces: [], parameters: {mode: 802.3ad}}}",
         ),
         (
-            "ethernets: {e: {activation-mode: off}, f: {mtu: 7}}",
+            "ethernets: {e: {activation-mode: off}, f: {mtu: 7, macaddress: -1}}",
             "ethernets: {e: {activation-mode: 'off'}, f: {}}",
         ),
         (
@@ -420,6 +420,27 @@ fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) 
     (files.join("\n"), converted.findings.iter().map(ToString::to_string).collect())
 }
 
+/// YAML 1.1 reads a MAC address of decimal digits without quotes as a number in base 60.
+#[test]
+fn a_mac_without_quotes_is_restored() {
+    for (input, renderer, expected) in [
+        (
+            "version: 1, config: [{type: physical, name: e, mac_address: 52:54:00:12:34:56, subnets: [{type: dhcp}]}]",
+            "networkd",
+            "\nMACAddress=52:54:00:12:34:56\n",
+        ),
+        (
+            "version: 2, ethernets: {e: {match: {macaddress: 52:54:00:12:34:56}, dhcp4: true}}",
+            "netplan",
+            "macaddress: '52:54:00:12:34:56'\n",
+        ),
+    ] {
+        let (files, findings) = rendered(&format!("{{{input}}}"), renderer, "debian");
+        assert!(files.contains(expected), "{files}");
+        assert!(findings.len() == 1 && findings[0].contains("quote it"), "{findings:?}");
+    }
+}
+
 #[test]
 fn networkd_writes_gateway_metrics_and_bridges_without_ports() {
     let input = "version: 1\nconfig:\n- {type: physical, name: e, subnets: [{type: static, address: 10.0.0.5/24, gateway: 10.0.0.1, metric: 7}]}\n\
@@ -427,6 +448,9 @@ fn networkd_writes_gateway_metrics_and_bridges_without_ports() {
     let (files, _) = rendered(input, "networkd", "debian");
     assert!(files.contains("Gateway=10.0.0.1\nMetric=7\n"), "{files}");
     assert_eq!(files.matches("ConfigureWithoutCarrier=yes").count(), 1, "{files}");
+    let input = "{version: 2, bridges: {b: {dhcp4: true, interfaces: [], optional: true}}}";
+    let (files, _) = rendered(input, "networkd", "debian");
+    assert!(files.contains("[Match]\nName=b\n") && files.contains("RequiredForOnline=no\n"), "{files}");
 }
 
 /// NetworkManager's metric of a family is that of every route without its own, and ifcfg files have one gateway.
@@ -529,6 +553,42 @@ fn routes_without_a_next_hop_are_on_the_link() {
         assert!(files.contains(expected) && !files.contains("via 0.0.0.0"), "{renderer}, {distro}: {files}");
         assert!(findings.is_empty(), "{renderer}, {distro}: {findings:?}");
     }
+    let input = "{version: 2, ethernets: {e: {dhcp4: true, routes: [{to: 'fd00::/16', via: '::'}]}}}";
+    let (files, _) = rendered(input, "networkd", "debian");
+    assert!(files.contains("Destination=fd00::/16\n") && !files.contains("Gateway"), "{files}");
+}
+
+/// Only the server that gives the addresses knows which of its routers reach the gateway.
+#[test]
+fn routes_of_no_link_are_on_the_first_with_dhcp_or_advertisements() {
+    let input = "version: 1\nconfig:\n- {type: physical, name: a, subnets: [{type: static, address: 10.0.0.2/24}]}\n\
+                 - {type: physical, name: b, subnets: [{type: dhcp4}]}\n- {type: physical, name: c, subnets: [{type: ipv6_slaac}]}\n\
+                 - {type: route, destination: 203.0.113.0/24, gateway: 198.51.100.9}\n\
+                 - {type: route, destination: '2001:db8:9::/48', gateway: '2001:db8::9'}\n";
+    let (files, _) = rendered(input, "networkd", "debian");
+    let files: Vec<&str> = files.split("/etc/systemd/network/10-cloud-init-").collect();
+    for (nic, to) in [("b.network", "=203.0.113.0/24\n"), ("c.network", "=2001:db8:9::/48\n")] {
+        let with: Vec<_> = files.iter().filter(|file| file.contains(to)).collect();
+        assert!(with.len() == 1 && with[0].starts_with(nic), "{to}: {with:?}");
+    }
+}
+
+/// NetworkManager rejects the bond, and reads rules of ifcfg files from another file than the network scripts.
+#[test]
+fn sysconfig_writes_what_its_services_read() {
+    let input = "{version: 2, bonds: {b: {interfaces: [], dhcp4: true, parameters: {mode: active-backup, lacp-rate: fast}}}}";
+    let (files, findings) = rendered(input, "sysconfig", "rhel");
+    assert!(!files.contains("lacp_rate"), "{files}");
+    assert!(
+        findings.iter().any(|f| f.contains("lacp_rate conflicts with other bond options")),
+        "{findings:?}"
+    );
+    let target = netconfig::Target { has_network_scripts: true, ..netconfig::Target::for_distro("rhel") };
+    let input =
+        "{version: 2, ethernets: {e: {dhcp4: true, routing-policy: [{from: 192.0.2.0/24, table: 101}]}}}";
+    let converted = convert_for("yaml", "x", input, ("sysconfig", &target), &Facts::default()).unwrap();
+    let rules = converted.files.iter().find(|file| file.path.ends_with("/rule-e")).unwrap();
+    assert!(rules.content.contains("from 192.0.2.0/24 table 101"), "{}", rules.content);
 }
 
 /// A destination without a prefix is a host, as netplan reads it; ip-route(8) rejects one with bits beyond its prefix.

@@ -71,6 +71,15 @@ fn net_convert_writes_files_and_reports_unsupported_keys() {
     let files = tree(&machine.root.join("out"));
     assert!(files["etc/resolv.conf"].1.ends_with("\nnameserver 192.0.2.1\nnameserver 10.0.0.53\n"));
     assert_eq!(files["etc/udev/rules.d/70-persistent-net.rules"], (0o644, String::new()));
+    let lan = "{version: 2, ethernets: {lan: {match: {macaddress: '52:54:00:00:00:01'}, dhcp4: true}}}";
+    machine.put("in.yaml", lan);
+    for (option, name) in [("", "lan"), ("-m ens3,52:54:00:00:00:01", "ens3")] {
+        let (code, _, err) = convert(&format!("-D debian -O eni {option}"));
+        assert!(code == 0 && !err.contains("no effect"), "{err}");
+        let files = tree(&machine.root.join("out"));
+        let interfaces = &files["etc/network/interfaces.d/50-cloud-init"].1;
+        assert!(interfaces.contains(&format!("iface {name} inet dhcp")), "{interfaces}");
+    }
     // A converted value has no line, but it has a file.
     machine.put("interfaces", "auto eth0\niface eth0 inet dhcp\nauto b\niface b inet dhcp\n  bond-slaves eth0\n  vlan-raw-device eth0\n");
     let line = format!("devel net-convert -p {dir}/interfaces -k eni -d {dir}/out -D ubuntu -O netplan");

@@ -133,6 +133,7 @@ fn known_nic_is_configured() {
     ] {
         assert!(log.lines().any(|l| l.ends_with(line)), "{line}\n{log}");
     }
+    assert!(!log.contains("update attempt 1/5"), "the metadata has the NIC already: {log}");
 }
 
 #[test]
@@ -162,14 +163,15 @@ fn failure_stays_in_status_until_success() {
     assert_eq!(machine.get(UNIT), "");
     // Metadata of another instance takes effect at the next boot.
     machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-2", "hostname": "h"}"#);
+    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
     let (code, _) = machine.plug_in();
+    assert_eq!(machine.get(UNIT), "");
     assert!(
         code == 1
             && status().contains("the metadata now belongs to instance i-2")
             && !status().contains(message)
     );
     machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-1", "hostname": "h"}"#);
-    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
     let (code, output) = machine.plug_in();
     assert_eq!(code, 0, "{output}");
     assert!(!status().contains("hotplug of eth1"), "{}", status());
@@ -210,7 +212,8 @@ fn no_instance_is_an_error() {
 fn queued_requests_are_handled_once() {
     let machine = Machine::new(ON);
     machine.nic("eth1", "02:00:00:00:00:02");
-    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+    machine.nic("eth2", "02:00:00:00:00:03");
+    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02", "02:00:00:00:00:03"]);
     let dir = machine.root.join("run/cloud-init/share");
     std::fs::create_dir_all(&dir).unwrap();
     let fifo = dir.join("hook-hotplug-cmd");
@@ -219,10 +222,13 @@ fn queued_requests_are_handled_once() {
     use std::io::Write;
     let mut writer = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";
-    writeln!(writer, "{line}\nrm -rf /\n{line}").unwrap();
+    let other = line.replace("eth1", "eth2");
+    writeln!(writer, "{line}\nrm -rf /\n{other}\n{line}").unwrap();
     let (code, output) = machine.run(&["--hotplug-listen"]);
     assert!(code == 0 && output.contains("ignoring malformed request"), "{output}");
     assert!(machine.get(UNIT).contains("DHCP=ipv4"));
+    let log = machine.get("var/log/cloud-init.log");
+    assert_eq!(log.matches("Fetching datasource").count(), 2, "{log}");
     assert_eq!(machine.run(&["--hotplug-listen"]).0, 0, "an empty queue is no error");
 }
 

@@ -215,6 +215,7 @@ mod tests {
             (&[("SEARCH_DOMAIN", "a.example b.example")], "search:[a.example,b.example]"),
             (&[("ETH0_MTU", "1400")], "mtu:1400"),
             (&[("ETH0_DHCP", "YES"), ("ETH0_DHCP6", "no")], "addresses:[],dhcp4:true,match"),
+            (&[("ETH0_DHCP6", "YES")], "dhcp6:true,match"),
             (&[("ETH0_IP", "10.1.2.3"), ("ETH0_AUTO6", "YES")], "accept-ra:true,addresses:[10.1.2.3/24]"),
             (&[("ETH0_ROUTES", "10.0.0.0/8 via 10.1.0.1, ")], "routes:[{to:10.0.0.0/8,via:10.1.0.1}]"),
         ] {

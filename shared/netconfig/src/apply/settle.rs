@@ -192,7 +192,25 @@ fn retry_until_settled<T, E>(
 
 #[cfg(test)]
 mod tests {
+    use system::Level;
+
     use super::*;
+
+    /// One that is only matched may be absent. A sandbox does not wait.
+    #[test]
+    fn a_missing_nic_is_an_error_if_it_has_a_name() {
+        let top = scratch::TempDir::new();
+        for (name, is_error) in [("", false), (", set-name: e", true)] {
+            let device = format!("{{match: {{macaddress: '52:54:00:00:00:09'}}{name}}}");
+            let config = format!("{{version: 2, ethernets: {{e: {device}}}}}");
+            let config = config::yaml::parse("t", &config).unwrap().root;
+            let sys = System::new(&*top);
+            sys.log().to_file(Level::Debug, std::fs::File::create(top.join("log")).unwrap());
+            assert_eq!(wait_for_nics(&sys, &config, DEFAULT_WAIT).1.is_some(), is_error, "{device}");
+            let log = std::fs::read_to_string(top.join("log")).unwrap();
+            assert!(log.contains(lines::WAITING), "{log}");
+        }
+    }
 
     #[test]
     fn links_with_their_names_do_not_wait_for_udev() {

@@ -8,9 +8,7 @@ use crate::model::Dns;
 use super::builder::Builder;
 use super::characters::{is_shell_special, words};
 use super::options::{OVERRIDES, SETTINGS};
-use super::scalar::{
-    TextOf, described, is_mac, is_true, is_zero_mac, mac_from_sexagesimal, name_text, string_text,
-};
+use super::scalar::{TextOf, described, is_mac, is_true, is_zero_mac, mac_text, name_text, string_text};
 use super::value_type::{ValueType, is_on};
 
 impl Builder {
@@ -108,12 +106,11 @@ impl Builder {
         patterns
     }
 
-    /// Returns a MAC in lower case with colons, because ip(8), udev and wicked know no hyphens. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
-    /// is converted back.
+    /// Returns a MAC in lower case with colons, because ip(8), udev and wicked know no hyphens.
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let node = map.get(key).filter(|n| !n.is_falsy())?;
         let path = join_key(path, key);
-        let restored = node.as_int().and_then(mac_from_sexagesimal);
+        let restored = node.as_int().and_then(|_| mac_text(node));
         match &node.value {
             // Some services send it for a NIC without an address of its own; no NIC has it.
             Value::Str(text) if is_mac(text) && is_zero_mac(text) => {
@@ -124,10 +121,13 @@ impl Builder {
                 self.discard_value(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
             }
             Value::Int(_) if restored.is_some() => {
-                self.report(node, &path, "unquoted MAC address parsed as a YAML 1.1 integer; quote it");
+                let problem = "unquoted MAC address parsed as a YAML 1.1 integer; quote it";
+                self.report_invalid(&node.at, &path, problem.into());
             }
-            Value::Int(_) => self.report(node, &path, "expected a quoted MAC address, found an integer"),
-            _ => self.report(node, &path, format!("expected a MAC address, found {}", node.kind())),
+            Value::Int(_) => {
+                self.discard_value(node, &path, "expected a quoted MAC address, found an integer");
+            }
+            _ => self.discard_value(node, &path, format!("expected a MAC address, found {}", node.kind())),
         }
         restored
     }

@@ -348,6 +348,7 @@ mod tests {
         assert_eq!(converted(&nulls), Ok(("eth1".into(), vec![])));
         let named = "[{id: a, name: n, ethernet_mac_address: x}]";
         assert_eq!(converted(named), Ok(("n".into(), vec![])));
+        assert_eq!(converted("[{id: eth1}]"), Ok(("eth1".into(), vec![])));
     }
 
     /// netplan would reject the file.

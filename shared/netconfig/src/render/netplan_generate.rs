@@ -193,6 +193,7 @@ mod tests {
             assert!(left.starts_with("# network: x\nnetwork:\n"), "{left}");
             assert_eq!(parsed(&left), parsed(&wanted), "{line}:{column}");
         }
+        assert_eq!(sys.log().logged_warnings().len(), 3);
     }
 
     #[test]

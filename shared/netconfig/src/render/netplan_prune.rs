@@ -9,7 +9,7 @@ use crate::address::{is_ipv6, is_link_local, is_name_server, is_unspecified, par
 use crate::model::{Link, Networks};
 use crate::parse::characters::words;
 use crate::parse::sanitize::Level;
-use crate::parse::{BOND_OPTIONS, OVERRIDES, Parsed, SETTINGS, ValueType, is_on};
+use crate::parse::{BOND_OPTIONS, OVERRIDES, Parsed, SETTINGS, ValueType, is_on, mac_text};
 
 use super::values::{table_number, with_bond_name};
 
@@ -145,7 +145,9 @@ fn in_type(name: &str, path: &str, value: &Node) -> Option<Node> {
         (_, Some(text)) if is_flag => boolean(&Node::from(text.trim())).value,
         (Value::Int(_), _) if is_flag => boolean(value).value,
         (Value::Seq(_), _) | (_, Some(_)) if is_ports => port_values(value).value,
-        (_, Some(text)) if name == "macaddress" => Value::Str(text.replace('-', ":")),
+        _ if name == "macaddress" => {
+            mac_text(value).map_or_else(|| value.value.clone(), |mac| Value::Str(mac.replace('-', ":")))
+        }
         (_, Some(_)) if name == "table" => {
             table_number(value).map_or_else(|| value.value.clone(), Value::Str)
         }

@@ -355,6 +355,24 @@ mod tests {
     use super::*;
     use crate::model::{Method, Subnet};
 
+    /// Both services are installed; a link selects one.
+    #[test]
+    fn suse_uses_it_where_wicked_is_selected() {
+        for (service, expected) in [("wicked", true), ("NetworkManager", false)] {
+            let top = scratch::TempDir::new();
+            let sys = System::new(&*top);
+            let files = ["/usr/sbin/ifup", "/usr/sbin/ifdown", wicked::NETCONFIG];
+            for (path, text) in
+                files.map(|path| (path, "")).into_iter().chain([("/etc/os-release", "ID=sles\n")])
+            {
+                sys.write(path, text, system::WriteOptions::default()).unwrap();
+            }
+            let unit = format!("/usr/lib/systemd/system/{service}.service");
+            sys.link(&unit, "/etc/systemd/system/network.service").unwrap();
+            assert_eq!(available(&sys), expected, "{service}");
+        }
+    }
+
     #[test]
     fn foreign_lines_of_sysconfig_network_are_kept() {
         let before =

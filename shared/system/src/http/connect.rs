@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn proxy_is_chosen_from_the_environment() {
         type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-        let table: [Case; 14] = [
+        let table: [Case; 16] = [
             ("http://h/", &[], "-"),
             ("http://h/", &[("http_proxy", "http://p:3128"), ("https_proxy", "q:1")], "p:3128"),
             ("https://h/", &[("http_proxy", "http://p:3128"), ("HTTPS_PROXY", "q:1")], "q:1"),
@@ -348,6 +348,8 @@ mod tests {
                 &[("https_proxy", "q:1"), ("no_proxy", "10.1.2.3/33,::/0,10.1.2/24")],
                 "q:1",
             ),
+            ("http://127.0.0.1/", &[("http_proxy", "q:1")], "-"),
+            ("http://[::1]/", &[("http_proxy", "q:1")], "-"),
             ("http://169.254.169.254/", &[("http_proxy", "q:1")], "-"),
             ("http://[fe80::1%25eth0]/", &[("http_proxy", "q:1")], "-"),
         ];

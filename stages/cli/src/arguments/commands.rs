@@ -396,15 +396,9 @@ const NET_CONVERT: CommandSpec = command(
             .required(),
         choice("distro", Some('D'), "DISTRO", DISTROS, "Distribution whose paths and headers to use.")
             .required(),
-        option(
-            "mac",
-            Some('m'),
-            "NAME,MAC",
-            Text,
-            "Name of the NIC with this MAC address, for network_data.json.",
-        )
-        .repeatable()
-        .ignored_with(&["kind=eni", "kind=yaml", "kind=azure-imds", "kind=vmware-imc"]),
+        option("mac", Some('m'), "NAME,MAC", Text, "Name of the NIC with this MAC address.")
+            .repeatable()
+            .ignored_with(&["kind=azure-imds", "kind=vmware-imc"]),
         flag("debug", None, "Print the parsed configuration to standard error."),
         choice("output-kind", Some('O'), "KIND", OUTPUT_KINDS, "Renderer to use.").required(),
     ],

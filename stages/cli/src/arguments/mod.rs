@@ -194,8 +194,8 @@ mod tests {
                 &["argument --format: ignored, has no effect with --explain"],
             ),
             (
-                "devel net-convert -p a -k yaml -d b -D debian -O eni -m e0,02:00:00:00:00:01",
-                &["argument --mac: ignored, has no effect with --kind yaml"],
+                "devel net-convert -p a -k vmware-imc -d b -D debian -O eni -m e0,02:00:00:00:00:01",
+                &["argument --mac: ignored, has no effect with --kind vmware-imc"],
             ),
             (
                 "devel make-mime -l -a f:cloud-config",
