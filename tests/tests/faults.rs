@@ -54,11 +54,17 @@ fn broken_yaml_is_reported_and_the_boot_continues() {
 fn wrong_types_and_unknown_keys_are_reported() {
     let text = "#cloud-config\nhostname: [a]\nwrite_files:\n  - path: /srv/good\n    content: x\n  - path: 5\n    content: {a: b}\n\
                 bootcmd: 17\nchpasswd:\n  users:\n    - {name: root, password: [hunter2secret], type: text}\n\
-                ssh_pwauth: maybe\nno_such_key: 1\nruncmd:\n  - touch /srv/ran\n";
+                ssh_pwauth: maybe\nno_such_key: 1\nno_such_key: 1\nruncmd:\n  - touch /srv/ran\n";
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
     assert_completed(&sandbox, &boot);
     check_boot!(sandbox, boot, has_warning(&sandbox, &["cloud-config failed schema validation!"]));
+    check_boot!(
+        sandbox,
+        boot,
+        has_warning(&sandbox, &["user-data part-001:14:1: no_such_key: duplicate key"])
+    );
+    check_boot!(sandbox, boot, sandbox.logged(&["[INFO]", "no_such_key: unknown key"]));
     // In the part that the user wrote, not in the merged file; in the config stage too.
     // Upstream's one sentence is the warning; the findings are in the log and in status.json.
     let findings = config_findings(&sandbox);
@@ -186,6 +192,22 @@ fn endless_script_is_stopped_and_not_started_again() {
     check_boot!(sandbox, boot, boot.code("final") == 0);
     // Its semaphore was written before it began, so it does not begin again.
     check_boot!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
+}
+
+#[test]
+fn login_keys_that_could_not_be_written_are_written_at_the_next_boot() {
+    let text =
+        "#cloud-config\nusers: []\ndisable_root: false\nssh_authorized_keys: [ssh-ed25519 AAAAC3Nz me]\n";
+    let read_only = "mkdir -p $root/root/.ssh; mount --bind $root/root/.ssh $root/root/.ssh; \
+                     mount -o remount,bind,ro $root/root/.ssh";
+    let sandbox = Sandbox::with_user_data("fault-login-keys", text).before("network", read_only);
+    let boot = sandbox.boot();
+    check_boot!(sandbox, boot, boot.code("network") > 0);
+    check_boot!(sandbox, boot, sandbox.file("/root/.ssh/authorized_keys").is_none());
+    let sandbox = sandbox.without_faults();
+    let boot = sandbox.boot();
+    let keys = sandbox.file("/root/.ssh/authorized_keys").unwrap_or_default();
+    check_boot!(sandbox, boot, boot.succeeded() && keys.contains("AAAAC3Nz"));
 }
 
 /// useradd(8) waits without a limit for a log daemon that does not read.

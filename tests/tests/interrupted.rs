@@ -160,6 +160,23 @@ fn killed_scripts_do_not_run_again() {
     is_done_and_quiet(&machine);
 }
 
+#[test]
+fn the_network_stage_is_repeated_after_an_early_reboot() {
+    let text = "#cloud-config\nwrite_files: [{path: /srv/log, append: true, content: once}]\n";
+    let machine = Sandbox::with_user_data("early-reboot", text);
+    // The network stage leaves the confirmation of its work to the stage that is started after it.
+    let wants = machine.path("/etc/systemd/system/cloud-init.target.wants");
+    std::fs::create_dir_all(&wants).expect("a directory");
+    let unit = "cloud-config.service";
+    std::os::unix::fs::symlink(format!("/usr/lib/systemd/system/{unit}"), wants.join(unit)).expect("a link");
+    machine.run(&["generator", "local", "network"]);
+    machine.forget_log();
+    let boot = machine.boot();
+    let repeated = "module write_files did not complete in an earlier boot; running it again";
+    check_boot!(machine, boot, machine.logged(&[repeated]));
+    check_boot!(machine, boot, boot.succeeded() && log(&machine) == "once");
+}
+
 /// A semaphore without its work: the content of the script is still known.
 #[test]
 fn runcmd_without_a_script_runs_at_the_next_boot() {

@@ -117,6 +117,7 @@ fn modules_wait_for_a_server_that_is_down() {
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, machine.status().contains("status: done"));
     let configured = host_key(&machine);
+    check_boot!(machine, boot, configured != first);
 
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
@@ -150,6 +151,45 @@ fn a_later_stage_consumes_user_data() {
         let status = machine.status();
         check_boot!(machine, boot, status.contains("extended_status: degraded done"));
     }
+}
+
+#[test]
+fn host_keys_of_incomplete_user_data_may_be_kept() {
+    let machine = machine("unconsumed-host-keys", INCLUDE);
+    machine.put("/web/config", config() + "ssh_deletekeys: false\n");
+    machine.boot();
+    let first = host_key(&machine);
+    let machine = served(machine, "network");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 1);
+    check_boot!(machine, boot, first.starts_with("ssh-ed25519 ") && host_key(&machine) == first);
+}
+
+/// The network of the sandbox has no routes.
+#[test]
+fn without_a_route_a_server_is_asked_once_in_each_stage() {
+    const URL: &str = "http://192.0.2.1/x";
+    let others = format!(
+        "#cloud-config\nphone_home: {{url: {URL}}}\nwrite_files: [{{path: /srv/x, source: {{uri: {URL}}}}}]\n"
+    );
+    for (name, text) in [("include", format!("#include\n{URL}\n")), ("others", others)] {
+        let machine = machine(&format!("unconsumed-unrouted-{name}"), &text);
+        let boot = machine.boot();
+        let log = machine.log();
+        check_boot!(machine, boot, log.contains("no network route to 192.0.2.1"));
+        check_boot!(machine, boot, !log.contains("try 2 of"));
+    }
+}
+
+#[test]
+fn an_image_may_skip_missing_includes() {
+    let machine = machine("unconsumed-skip", "#include\nfile:///srv/none\n");
+    let text = "error_on_user_data_failure: false\nruncmd: ['echo ran >>/srv/ran']\n";
+    machine.put("/etc/cloud/cloud.cfg.d/99_skip.cfg", text);
+    let boot = machine.boot();
+    check_boot!(machine, boot, boot.code("network") == 0);
+    check_boot!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+    check_boot!(machine, boot, machine.logged(&["WARNING", "skipped, as the image is configured"]));
 }
 
 #[test]

@@ -40,6 +40,11 @@ fn values_of_another_type_are_not_merged() {
         let strategy = Strategy::parse(&how.into()).unwrap();
         assert_eq!(strategy.merge(&node(base), &node(new)), node(expected), "{how}");
     }
+    let without_settings = yaml::parse("test", "[{name: list}, {name: dict}]").unwrap().root;
+    assert_eq!(
+        Strategy::parse(&without_settings).unwrap(),
+        Strategy::parse(&"list()+dict()".into()).unwrap()
+    );
 }
 
 /// Such an option has no effect; upstream does not report it.

@@ -173,8 +173,9 @@ mod tests {
             let mut bad = good.clone();
             bad[place] ^= 0x55;
             // Name, comment and time may change freely; nothing may panic, and content is never silently wrong.
+            let is_header_crc = (28..30).contains(&place);
             if let Ok(content) = inflate(&bad, 1000) {
-                assert!(content.starts_with(b"some content"), "flipped at {place}");
+                assert!(content.starts_with(b"some content") && !is_header_crc, "flipped at {place}");
             }
         }
         assert_eq!(inflate(b"", 10), Err(GzipError::NotGzip));

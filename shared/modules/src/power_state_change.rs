@@ -267,6 +267,16 @@ mod tests {
     }
 
     #[test]
+    fn wrong_delays_do_nothing() {
+        for delay in ["true", "-1", "'-5'", "-1.5"] {
+            let sandbox = Sandbox::new(&format!("power_state: {{mode: reboot, delay: {delay}}}"));
+            sandbox.run(&MODULE).unwrap();
+            assert!(sandbox.commands().is_empty(), "{delay}");
+            assert!(sandbox.logged_warnings().iter().any(|line| line.contains(NOT_PERFORMING)), "{delay}");
+        }
+    }
+
+    #[test]
     fn condition_and_message_are_not_arguments() {
         let sandbox = Sandbox::live("{}");
         let recorded = sandbox.top.join("recorded").to_string_lossy().into_owned();
@@ -283,6 +293,7 @@ mod tests {
             let text = std::fs::read_to_string(&recorded).unwrap();
             assert!(text.contains("power_state") && text.contains("PATH="), "{text}");
             assert!(!text.contains("s3cret") && !text.contains("POWER_STATE_MESSAGE="), "{text}");
+            assert!(!format!("{:?}", sandbox.sys.effects()).contains("s3cret"));
         }
     }
 

@@ -341,6 +341,9 @@ mod tests {
     fn hashes_of_the_old_form_are_recognised() {
         for (text, hash) in [
             ("$6$salt$abc", true),
+            ("$5$salt$abc", true),
+            ("$7$CU..../....2Q9obwLhin8qvQl6sisAO/$E1HizYWxBmnIH4sdPkd1UOML9t62Gf.wvNTnt5XFzs8", true),
+            ("$gy$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7", true),
             ("$1$a$b", true),
             ("$2y$10$x", true),
             ("$y$j9T$a$b", false),

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn arguments_override_the_configuration() {
-        let mut sandbox = Sandbox::new("ssh_import_id: [gh:a]");
+        let mut sandbox = Sandbox::new("{ssh_import_id: [gh:a], user: {name: ann, ssh_import_id: [gh:own]}}");
         sandbox.sys.write("/etc/passwd", "ann:x:1001:1001::/:/bin/sh\n", WriteOptions::default()).unwrap();
         sandbox.stub("ssh-import-id", "");
         sandbox.stub("doas", "");
@@ -126,5 +126,12 @@ mod tests {
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.calls(), "doas -u ann ssh-import-id lp:ann\n");
         assert_eq!(sandbox.logged_warnings().len(), 1, "{:?}", sandbox.logged_warnings());
+        sandbox.args.clear();
+        sandbox.run(&MODULE).unwrap();
+        assert!(
+            sandbox.calls().ends_with("\ndoas -u ann ssh-import-id gh:a gh:own\n"),
+            "{}",
+            sandbox.calls()
+        );
     }
 }

@@ -131,6 +131,7 @@ fn with_entry(text: &str, address: &str, names: &HostnameInfo) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn entry_is_added_unless_an_entry_has_all_names() {
@@ -155,5 +156,12 @@ mod tests {
         let text = "# head\n127.0.0.1\tlocalhost # here\n\n::1 a b\n";
         assert_eq!(parse_entries(text), parse_entries("127.0.0.1 localhost\n::1   a b\n#x\n"));
         assert_ne!(parse_entries(text), parse_entries("127.0.0.1 localhost\n::1 a\n"));
+        let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: web}");
+        let template = sandbox.layout.template(&format!("hosts.{}", sandbox.distro.template_suffix));
+        for (path, text) in [(&*template, "127.0.0.1 web\n"), (HOSTS_FILE, "127.0.0.1 web\n# mine\n")] {
+            sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+        }
+        sandbox.run(&MODULE).unwrap();
+        assert!(sandbox.file(HOSTS_FILE).0.ends_with("# mine\n"));
     }
 }

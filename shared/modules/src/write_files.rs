@@ -400,6 +400,21 @@ mod tests {
         ] {
             assert_eq!(Mode::read(&yaml(text), &mut Reader::new()).map(|m| m.0), mode, "{text}");
         }
+        let mut reader = Reader::new();
+        Mode::read(&yaml("644"), &mut reader);
+        let warning = reader.into_findings().iter().next().unwrap().to_string();
+        assert!(warning.ends_with("write it in quotes, as '0644'"), "{warning}");
+    }
+
+    #[test]
+    fn owners_may_be_numbers() {
+        use std::os::unix::fs::MetadataExt;
+        let mut sandbox = Sandbox::new("{}");
+        let me = std::fs::metadata(&sandbox.top).unwrap();
+        let owner = format!("{}:{}", me.uid(), me.gid());
+        sandbox.config = yaml(&format!("write_files: [{{path: /f, content: x, owner: '{owner}'}}]"));
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/f").0, "x");
     }
 
     #[test]

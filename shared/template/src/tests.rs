@@ -151,6 +151,9 @@ fn unsupported_constructs_are_named() {
             "the method of strings 'format' is not supported (supported: endswith, isdigit",
         ),
         ("{{ l|sum }}", "the filter 'sum' is not supported (supported: default, dictsort"),
+        ("{{ x|round }}", "the filter 'round' is not supported"),
+        ("{{ t|title }}", "the filter 'title' is not supported"),
+        ("{% block a %}{% endblock %}", "the tag 'block' is not supported"),
         ("{{ l.pop() }}", "the method of lists 'pop' is not supported (supported: append, extend)"),
         ("{{ m.pop('k') }}", "the method of maps 'pop' is not supported (supported: get, items"),
         ("{{ lipsum() }}", "the function 'lipsum' is not supported (supported: namespace, range)"),
@@ -167,6 +170,21 @@ fn unsupported_constructs_are_named() {
         let text = format!("## template: jinja\n{body}");
         let got = render(&text, &variables("{x: 1, t: text, l: [x], m: {k: v}}")).unwrap_err();
         assert!(got.line == 2 && got.message.starts_with(wanted), "{body}: {}", got.message);
+    }
+}
+
+#[test]
+fn results_that_differ_from_jinja2() {
+    const DIGITS: &str = "99999999999999999999999999999999999999";
+    for (body, out) in [
+        ("{{ m.keys }}", "v"),
+        ("{{ '<'|safe|string }}", "<"),
+        ("{{ [1, 2]|map('string') }}", "['1', '2']"),
+        ("{{ [1, 2]|select('odd') }}", "[1]"),
+        (&format!("{{{{ {DIGITS} }}}}"), DIGITS),
+    ] {
+        let text = format!("## template: jinja\n{body}");
+        assert_eq!(render(&text, &variables("{m: {keys: v}}")).unwrap().text, out, "{body}");
     }
 }
 
@@ -208,6 +226,14 @@ fn resource_limits() {
         let bad = render(&text, &Map::new()).map(|r| r.text.len()).unwrap_err();
         assert!(bad.line == 2 && bad.message.len() < 200, "{body}: {bad}");
     }
+    for (body, message) in [
+        ("{% set a = 'x' * (49 * 1048576) %}", "memory limit of 48 MiB exceeded"),
+        ("{% set a = 'x' * 9000000 %}{{ a }}{{ a }}", "output limit of 16 MiB exceeded"),
+    ] {
+        let bad = render(&format!("## template: jinja\n{body}"), &Map::new()).unwrap_err();
+        assert!(bad.message.starts_with(message), "{body}: {bad}");
+    }
+    assert_eq!((eval::Interpreter::new(&Map::new()).fuel, value::MAX_VALUES), (20_000_000, 1_000_000));
 }
 
 #[test]

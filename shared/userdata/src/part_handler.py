@@ -82,7 +82,7 @@ except (OSError, ValueError):
     data = {}
 if version not in (1, 2, 3):
     give_up("unsupported handler_version; expected 1, 2 or 3")
-failed = False
+failed = []
 for call in work["calls"]:
     payload = call["payload"]
     if payload is not None:
@@ -94,9 +94,8 @@ for call in work["calls"]:
         handler.handle_part(*arguments[: {1: 4, 2: 5, 3: 6}[version]])
     except (Exception, SystemExit) as error:
         # An exit ends this call only; the remaining parts are still handled.
-        print("%s, called with %s" % (reason(error), call["type"]), file=sys.stderr)
-        failed = True
+        failed.append("%s, called with %s" % (reason(error), call["type"]))
 if failed:
-    sys.exit(3)
+    give_up("; ".join(failed[:10] + ["and %s more failures" % (len(failed) - 10)] * (len(failed) > 10)))
 # Without this line, the handler ended the process itself (`os._exit`) and further calls were not made.
 print("all calls were made", file=sys.stderr)

@@ -34,8 +34,9 @@ fn parts_of_several_blobs_are_numbered_consecutively() {
 #[test]
 fn archives_are_expanded() {
     let inner = "- \"#cloud-config-archive\\n- '#!/bin/sh inner'\"";
-    let blob =
-        format!("#cloud-config-archive\n{inner}\n- \"#include\\nhttp://h/x\"\n- [1]\n- content: {{a: 1}}\n");
+    let blob = format!(
+        "#cloud-config-archive\n{inner}\n- \"#include\\nhttp://h/x\"\n- [1]\n- content: {{a: 1}}\n- contents:\n- content: 5\n"
+    );
     let found = expand([blob.as_bytes()], &mut |include| {
         assert_eq!(include.url, "http://h/x");
         Ok(b"#cloud-boothook\n".to_vec())
@@ -43,8 +44,15 @@ fn archives_are_expanded() {
     .unwrap();
     assert_eq!(
         shown(&found.parts),
-        ["text/x-shellscript part-001 #!/bin/sh inner", "text/cloud-boothook part-002 #cloud-boothook\n"]
+        [
+            "text/x-shellscript part-001 #!/bin/sh inner",
+            "text/cloud-boothook part-002 #cloud-boothook\n",
+            "text/cloud-config part-003 ",
+            "text/cloud-config part-004 5"
+        ]
     );
+    let misspelled = "cloud-config-archive:6:3: unknown key of an archive item; did you mean 'content'?";
+    assert_eq!(found.notes, [misspelled]);
     assert_eq!(
         found.warnings,
         [

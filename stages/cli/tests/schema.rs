@@ -155,6 +155,10 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
              Error: Invalid schema: user-data\n\n"
         )
     );
+    for name in ["good", "script", "nothing"] {
+        let plain = run(&["-c", &file(name)]).0;
+        assert_eq!(run(&["-c", &file(name), "--annotate"]).0, plain, "{name}");
+    }
     let (code, out, err) = run(&["-c", &bad, "--annotate"]);
     assert_eq!(code, 1);
     assert_eq!(
@@ -548,7 +552,7 @@ fn several_files_and_directories_are_validated() {
     machine.put("seed/.git/user-data", "nothing\n");
     machine.put("empty/script", "#!/bin/sh\n");
     let path = |name: &str| machine.root.join(name).display().to_string();
-    let (code, out, err) = machine.run_words(&["schema", "-c", &path("seed/user-data"), &path("seed")]);
+    let (code, out, err) = machine.run_words(&["schema", "-c", &path("seed/user-data"), "-c", &path("seed")]);
     let user_data = path("seed/user-data");
     let (network, wrong) = (path("seed/network-config"), path("seed/more/wrong.yaml"));
     let wanted = format!(
@@ -567,12 +571,14 @@ fn several_files_and_directories_are_validated() {
 #[test]
 fn pipes_of_a_shell_are_read() {
     let text = "printf '#cloud-config\\nhostname: a\\n'";
-    let script = format!("\"$0\" schema -c <(sleep .1; {text}); {text} | \"$0\" schema -c /dev/stdin");
+    let script = format!(
+        "\"$0\" schema -c <(sleep .1; {text}); {text} | \"$0\" schema -c /dev/stdin; {text} | \"$0\" schema -"
+    );
     let mut command = std::process::Command::new("bash");
     let (code, out, err) =
         common::run_to_end(command.args(["-c", &script, env!("CARGO_BIN_EXE_cloud-init")]));
     assert!(code == 0 && out.starts_with("Valid schema /dev/fd/"), "{out}{err}");
-    assert!(out.ends_with("\nValid schema /dev/stdin\n"), "{out}{err}");
+    assert!(out.ends_with("\nValid schema /dev/stdin\nValid schema <stdin>\n"), "{out}{err}");
 }
 
 #[test]
@@ -837,6 +843,8 @@ fn schema_checks_the_system_of_root() {
     assert!(err.ends_with("Error: Invalid schema: network-config\n\n"), "{err}");
     // A skipped part is an error, also if it is the only one.
     let machine = Machine::new();
+    machine.run_words(&["schema", "--system"]);
+    assert!(!machine.root.join("var").exists() && !machine.root.join("run").exists());
     let put = |name: &str, text: &str| machine.put(&format!("var/lib/cloud/instance/{name}"), text);
     put("user-data.txt", "Content-Type: multipart/mixed; boundary=B\n\n");
     put(
@@ -857,6 +865,16 @@ fn schema_checks_the_system_of_root() {
     put("user-data.txt.i", "Content-Type: text/x-not-multipart\n\nhostname: web\n");
     let (code, _, err) = machine.run_words(&["schema", "--system"]);
     assert_eq!((code, err.contains("Unrecognized user-data header")), (1, true), "{err}");
+    // A finding has the part that the boot has stored, and its line there.
+    let part = "--B\nContent-Type: text/cloud-config\n\n#cloud-config\nhostnam: x\n--B--\n";
+    put(
+        "user-data.txt.i",
+        &format!("Content-Type: multipart/mixed; boundary=B\nMIME-Version: 1.0\n\n{part}"),
+    );
+    put("cloud-config.txt", "#cloud-config\nhostnam: x\n");
+    let (code, _, err) = machine.run_words(&["schema", "--system"]);
+    let place = "user-data part-001:2:1: error: hostnam: unknown key";
+    assert!(code == 1 && err.contains(place), "{err}");
 }
 
 /// What a foreign file has in names and comments is neither a line nor a command of the reviewer's terminal.

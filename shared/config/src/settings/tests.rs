@@ -98,6 +98,7 @@ fn invalid_files_are_reported_and_skipped() {
         ("/etc/other/60.cfg", "## template: jinja\n{% if y %}\n"),
         ("/run/cloud-init/cloud.cfg", "## template: jinja\ne: '{{ x }}'\n"),
     ]);
+    machine.sys.write("/etc/other/45.cfg", b"f: 1\ng: \xff\n", system::WriteOptions::default()).unwrap();
     let render = |path: &str, text: &str| {
         assert!(path.starts_with("/etc/other/"), "{path}");
         text.contains("{{ x }}").then(|| (text.replace("{{ x }}", "4"), Vec::new()))
@@ -106,18 +107,19 @@ fn invalid_files_are_reported_and_skipped() {
     for (key, value) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
         assert_eq!(settings.get(key).unwrap().as_int(), Some(value), "{key}");
     }
-    assert!(settings.get("merge_how").is_none());
+    assert!(settings.get("merge_how").is_none() && settings.get("f").is_none());
     assert_eq!(settings.get("e").unwrap().as_str(), Some("{{ x }}"));
     assert!(settings.has_templates && !Settings::load(&Machine::new(&[]).sys, &no_sources()).has_templates);
     let messages = messages(&settings);
-    assert_eq!(messages.len(), 4, "{messages:#?}");
+    assert_eq!(messages.len(), 5, "{messages:#?}");
     assert!(messages[0].starts_with("/etc/other/00.cfg:2:1: file ignored: "), "{}", messages[0]);
     assert_eq!(messages[1], "/etc/other/10.cfg:1:1: ignored: expected a map of keys, found a list");
     assert_eq!(
         messages[2],
         "/etc/other/30.cfg:2:1: b: duplicate key (first on line 1); using the last value"
     );
-    assert!(messages[3].starts_with("/etc/other/40.cfg:1:12: merge_how: unknown merger"), "{}", messages[3]);
+    assert_eq!(messages[3], "/etc/other/45.cfg:2:4: file ignored: not UTF-8 text");
+    assert!(messages[4].starts_with("/etc/other/40.cfg:1:12: merge_how: unknown merger"), "{}", messages[4]);
 }
 
 #[test]

@@ -417,6 +417,7 @@ mod tests {
             "fan",
             "cc_migrator",
             "emit-upstart",
+            "refresh_rmc_and_interface",
             "nonsense",
             "ubuntu_advantage.py",
             "ubuntu-autoinstall",
@@ -426,14 +427,25 @@ mod tests {
             Skip::NotConfigured,
             Skip::Removed,
             Skip::Removed,
+            Skip::Removed,
             Skip::Unknown,
             Skip::NotConfigured,
         ];
         let outcomes = run(&sandbox, &names, RunMode::Full);
-        assert_eq!(outcomes[..6], skipped.map(ModuleResult::Skipped));
-        assert_eq!(outcomes[6], ModuleResult::Done);
+        assert_eq!(outcomes[..7], skipped.map(ModuleResult::Skipped));
+        assert_eq!(outcomes[7], ModuleResult::Done);
         let warnings = sandbox.logged_warnings();
         assert_eq!(warnings[0], "unknown module nonsense; skipped", "{warnings:?}");
+    }
+
+    #[test]
+    fn modules_that_are_never_repeated() {
+        let is_once = |module: &&&Module| module.frequency != Frequency::Always;
+        let not_repeated =
+            MODULES.iter().filter(is_once).filter(|module| !module.has(ModuleFlag::Repeatable));
+        let names = not_repeated.map(|module| module.name).filter(|name| !name.starts_with("scripts_"));
+        let names: std::collections::BTreeSet<&str> = names.collect();
+        assert_eq!(Vec::from_iter(names), ["ansible", "power_state_change", "raspberry_pi", "snap"]);
     }
 
     #[test]

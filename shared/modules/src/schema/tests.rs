@@ -384,6 +384,8 @@ fn network_configurations_are_validated() {
         ),
         ("version: 3", &["version"]),
         ("ethernets: {}", &["version"]),
+        ("version: 1\nconfig: [{type: loopback, name: lo}, {type: infiniband, name: ib0}]", &[]),
+        ("version: 2\nopenvswitch: {}\ndummy-devices: {d: {}}\nnm-devices: {n: {}}", &[]),
         (
             "version: 2\nethernets: {e: {gateway4: a, dhcp4: maybe}}",
             &["ethernets.e.gateway4", "ethernets.e.dhcp4"],

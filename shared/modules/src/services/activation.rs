@@ -100,6 +100,8 @@ mod tests {
         assert!(run(&sandbox, "b", false, Ok(false)), "after a failure");
         assert!(run(&sandbox, "b", false, Ok(true)), "not in effect");
         assert!(!run(&sandbox, "b", false, Ok(true)));
+        sandbox.sys.remove(sandbox.layout.instance("applied/module")).unwrap();
+        assert!(run(&sandbox, "b", false, Ok(true)), "the record was removed");
     }
 
     #[test]

@@ -260,6 +260,34 @@ fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
     }
 }
 
+#[test]
+fn without_a_console_random_passwords_are_not_printed() {
+    let sandbox = machine("chpasswd: {expire: false, users: [{name: old, type: RANDOM}]}");
+    sandbox.run(&set_passwords::MODULE).unwrap();
+    let calls = sandbox.calls();
+    let random = calls.lines().find_map(|line| line.strip_prefix("< old:")).unwrap();
+    assert_eq!(sandbox.logged_warnings(), ["no console to print the random passwords to"]);
+    assert!(!format!("{:?}", sandbox.sys.effects()).contains(random));
+}
+
+#[test]
+fn login_keys_are_written_in_their_order() {
+    let own = "ssh_authorized_keys: [ssh-rsa AAAB b, ssh-ed25519 AAAA a]";
+    let mut sandbox = machine(&format!("{{users: [], disable_root: false, {own}}}"));
+    sandbox.instance.public_keys = vec!["ssh-rsa AAAC z".into()];
+    sandbox.run(&ssh::MODULE).unwrap();
+    let written = sandbox.file("/root/.ssh/authorized_keys").0;
+    assert_eq!(written, "ssh-rsa AAAC z\nssh-rsa AAAB b\nssh-ed25519 AAAA a\n");
+}
+
+#[test]
+fn a_wrong_disable_root_does_not_open_root() {
+    let sandbox =
+        machine(&format!("{{user: {{name: old}}, disable_root: [no], ssh_authorized_keys: [{KEY}]}}"));
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert!(sandbox.file("/root/.ssh/authorized_keys").0.contains("Please login as the user"));
+}
+
 const HOST_KEY: &str = "/etc/ssh/ssh_host_rsa_key";
 
 const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";

@@ -107,7 +107,7 @@ fn tree(top: &Path) -> Vec<String> {
 #[test]
 fn fingerprints_create_no_files() {
     for setting in ["", "AuthorizedKeysFile /etc/keys/%u .ssh/authorized_keys\n"] {
-        let sandbox = Sandbox::new("users: [bob, eve]");
+        let sandbox = Sandbox::new("users: [bob, eve, gone]");
         let passwd = "bob:x:12345:12345::/home/bob:/bin/sh\neve:x:7:7::/srv/eve:/bin/sh\n";
         sandbox.sys.write("/etc/passwd", passwd, WriteOptions::default()).unwrap();
         sandbox.sys.write("/etc/ssh/sshd_config", setting, WriteOptions::default()).unwrap();

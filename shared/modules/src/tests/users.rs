@@ -136,6 +136,7 @@ fn groups_are_read_in_every_notation() {
         ("groups: 'a, b'", "a: b:", 0),
         ("groups: [a, {b: [x, y]}, {b: z}]", "a: b:x,y,z", 0),
         ("groups: {a: x, b: [y, x], c: null}", "a:x b:x,y c:", 0),
+        ("groups: {a: 'y,x'}", "a:x,y", 0),
         ("groups: null", "", 0),
         ("groups: 5", "", 1),
         ("groups: [a, [b], null, 'c:d', {e: [[f]]}]", "a: e:", 4),
@@ -168,8 +169,15 @@ fn booleans_are_not_options_of_useradd() {
         let is_empty = fields.iter().all(|f| f.is_none()) && options.iter().all(|o| o.is_none());
         assert!(wrong == 1 && is_empty, "{option}");
     }
-    let (accounts, wrong, _) = read("users: [{name: a, inactive: 5}]");
-    assert_eq!((accounts.users[0].keys.inactive.as_ref().map(|days| days.0.as_str()), wrong), (Some("5"), 0));
+    let (accounts, wrong, _) = read("users: [{name: a, inactive: 5, expiredate: 2031-01-01}]");
+    let keys = &accounts.users[0].keys;
+    let options =
+        [&keys.inactive, &keys.expiredate].map(|option| option.as_ref().map(|word| word.0.as_str()));
+    assert_eq!((options, wrong), ([Some("5"), Some("2031-01-01")], 0));
+    for (text, is_locked) in [("'false'", false), ("\"true\"", true), ("'no'", false)] {
+        let (accounts, wrong, _) = read(&format!("users: [{{name: a, lock_passwd: {text}}}]"));
+        assert_eq!((accounts.users[0].keys.lock_passwd, wrong), (is_locked, 0), "{text}");
+    }
 }
 
 #[test]

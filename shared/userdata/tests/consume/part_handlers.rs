@@ -50,7 +50,7 @@ fn part_handlers_may_be_python_modules() {
              def handle_part(data, ctype, filename, payload{arguments}):\n    seen.append(ctype)\n    \
              if payload == 'raise':\n        raise ValueError(payload)\n    \
              with open('{log}', 'a') as f:\n        print(len(seen), ctype, filename, repr(payload){}, data['v1']['region'], file=f)\n",
-            arguments.replace("headers", "sorted(headers)")
+            arguments.replace("headers", "list(headers)")
         )
     };
     let parts = multipart(&[
@@ -65,7 +65,7 @@ fn part_handlers_may_be_python_modules() {
         ),
         ("Content-Type: text/one; name=a", "é"),
         ("Content-Type: text/one; name=r", "raise"),
-        ("Content-Type: application/three; name=b\nX-Q: 1", "bytes"),
+        ("X-Q: 1\nContent-Type: application/three; name=b\nA-B: 2", "bytes"),
         ("", "#part-handler\ndef list_types(: hunter2"),
     ]);
     let boot = machine.boot(&parts, "", "");
@@ -73,7 +73,7 @@ fn part_handlers_may_be_python_modules() {
         machine.read("log"),
         "1 __begin__ None None eu-1\n2 text/one a 'é' eu-1\n4 __end__ None None eu-1\n\
          1 __begin__ None None once-per-instance ['Content-Type'] eu-1\n\
-         2 application/three b b'bytes' once-per-instance ['Content-Type', 'X-Q'] eu-1\n\
+         2 application/three b b'bytes' once-per-instance ['A-B', 'Content-Type', 'X-Q'] eu-1\n\
          3 __end__ None None once-per-instance ['Content-Type'] eu-1\n"
     );
     assert_eq!(boot.warnings.len(), 2, "{:#?}", boot.warnings);
@@ -101,7 +101,7 @@ fn python_part_handler_that_exits_gets_all_further_parts() {
             "#part-handler\nimport sys\ndef list_types():\n    return ['text/one']\n\
              def handle_part(data, ctype, filename, payload):\n    \
              with open('{log}', 'a') as f:\n        print(ctype, filename, file=f)\n    \
-             if filename == 'a':\n        sys.exit({code})\n"
+             if filename:\n        sys.exit({code})\n"
         );
         let boot = machine.boot(
             &multipart(&[
@@ -122,6 +122,7 @@ fn python_part_handler_that_exits_gets_all_further_parts() {
             "sys.exit({code})"
         );
         let message = format!("exited with status {status} at line 10, called with text/one");
+        let message = format!(": {message}; {message}");
         assert!(
             boot.warnings.len() == 1 && boot.warnings[0].contains("part-handler-000"),
             "{:#?}",
@@ -177,21 +178,34 @@ fn dry_run_does_not_report_parts_of_custom_types() {
     for (parts, expected) in
         [(vec![custom], 1), (vec![("", "#part-handler\n#!/bin/sh\necho text/x-custom"), custom], 0)]
     {
-        let user = multipart(&parts);
         let sys = System::dry_run("/", &overlay);
-        let raw = RawData { user: Data::Bytes(user.as_bytes()), ..RawData::default() };
-        let stored = store(&sys, &machine.dirs(), &raw);
-        let options = Options {
-            config: &machine.config,
-            instance_id: "i-42",
-            launch_index: None,
-            first_boot: true,
-            event: "init-network",
-            instance_data: &machine.path("instance-data.json"),
-        };
-        let skipped = consume(&sys, &machine.dirs(), &stored, &options).user.skipped;
+        let skipped = skipped_parts(&sys, &machine, &multipart(&parts));
         assert_eq!((skipped, sys.log().logged_warnings().len()), (expected, expected), "{parts:?}");
     }
+}
+
+#[test]
+fn part_handler_in_python_is_skipped_without_python() {
+    let root = scratch::TempDir::new();
+    let sys = System::new(&root);
+    assert_eq!(skipped_parts(&sys, &Machine::new("no-python"), "#part-handler\nhandle_part = print\n"), 1);
+    let warnings = sys.log().logged_warnings();
+    assert!(warnings.len() == 1 && warnings[0].1.ends_with(": python3 is not installed"), "{warnings:?}");
+}
+
+/// Returns the number of parts of user-data that were skipped.
+fn skipped_parts(sys: &System, machine: &Machine, user: &str) -> usize {
+    let raw = RawData { user: Data::Bytes(user.as_bytes()), ..RawData::default() };
+    let stored = store(sys, &machine.dirs(), &raw);
+    let options = Options {
+        config: &machine.config,
+        instance_id: "i-42",
+        launch_index: None,
+        first_boot: true,
+        event: "init-network",
+        instance_data: &machine.path("instance-data.json"),
+    };
+    consume(sys, &machine.dirs(), &stored, &options).user.skipped
 }
 
 /// A handler in Python that records its calls.

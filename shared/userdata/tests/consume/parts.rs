@@ -58,7 +58,12 @@ fn invalid_parts_are_reported_without_their_content() {
     }
     assert_eq!(boot.warnings.len(), 14, "{:#?}", boot.warnings);
     assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
-    assert!(machine.read("instance/cloud-config.txt").ends_with("\n---\ngood: 2\n...\n"));
+    let config = machine.read("instance/cloud-config.txt");
+    assert!(config.ends_with("\n---\ngood: 2\n...\n"));
+    for number in [1, 2, 3, 4, 5, 6, 10] {
+        let line = format!("# Cloud-config part ignored SCHEMA_ERROR: part-{number:03}\n");
+        assert!(config.contains(&line), "{line}: {config}");
+    }
 }
 
 #[test]
@@ -202,7 +207,7 @@ fn templates_of_every_kind_are_rendered() {
     let included = machine.path("included");
     fs::write(&included, "#!/bin/sh\necho included").unwrap();
     let jinja = "Content-Type: text/jinja2";
-    let include = format!("## template: jinja\n#include\n{}/{{{{ 'included' }}}}", machine.top.display());
+    let include = format!("\n## template: jinja\n#include\n{}/{{{{ 'included' }}}}", machine.top.display());
     let parts = multipart(&[
         (jinja, "## template: jinja\n#cloud-config\nregion: {{ region }}\nn: {{ ds.meta_data.n_a + 1 }}"),
         (
@@ -224,6 +229,10 @@ fn templates_of_every_kind_are_rendered() {
         (jinja, "## template: jinja\n#cloud-config\n\na: {{ region.x.y }}"),
         (jinja, "## template: jinja\n#cloud-config\n{% if %}"),
         (jinja, "#cloud-config\na: {{ region }}"),
+        (
+            jinja,
+            "## template: jinja\n#part-handler\n#!/bin/sh\n[ $1 != list_types ] || echo text/{{ region }}\n",
+        ),
     ]);
     let boot = machine.boot(&parts, "## template: jinja\n#cloud-config\nv: {{ region }}", "");
     let counts = boot.result.unwrap().user;
@@ -237,6 +246,7 @@ fn templates_of_every_kind_are_rendered() {
     );
     assert_eq!(machine.read("instance/scripts/s.sh"), "#!/bin/sh\necho web\n");
     assert!(machine.read("instance/vendor-cloud-config.txt").contains("v: eu-1"));
+    assert!(machine.read("instance/handlers/part-handler-000").ends_with("echo text/eu-1\n"));
     let expected = [
         "part-005: nonstandard spacing in the header; ",
         "Could not render jinja template variables in file 'part-005': 'nowhere' (line 3)",
@@ -259,7 +269,7 @@ fn json_patches_apply_to_the_merged_configuration() {
         &multipart(&[
             (patch, r#"[{"op": "add", "path": "/runcmd", "value": ["a"]}]"#),
             ("", "#cloud-config\nother: 1"),
-            ("", "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/runcmd/-\", \"value\": \"b\"}]"),
+            ("", "\n#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/runcmd/-\", \"value\": \"b\"}]"),
             (patch, r#"[{"op": "remove", "path": "/other"}, {"op": "remove", "path": "/hunter2"}]"#),
             (patch, r#"[{"op": "add", "path": "/hunter2~2", "value": 1}]"#),
             ("", "#cloud-config\nlast: 1"),
