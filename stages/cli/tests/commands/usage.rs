@@ -6,6 +6,7 @@ use crate::prepared::run_as;
 fn usage_errors_exit_with_status_2() {
     for (name, words, message) in [
         ("cloud-init", "", "a subcommand is required"),
+        ("cloud-init", "--debug", "a subcommand is required"),
         ("cloud-init", "status --what", "unrecognized arguments: --what"),
         ("cloud-init", "single", "the following arguments are required: --name/-n"),
         ("cloud-id", "--what", "unrecognized arguments: --what"),
