@@ -21,6 +21,9 @@ fn help_decides_nothing() {
     let sandbox = Sandbox::new("help");
     for arguments in [&["--help"][..], &["-h"], &["/run/a", "--help"]] {
         assert!(explain(&sandbox, arguments).starts_with("usage: cloud-init-generator DIRECTORY"));
+        let output = sandbox.run(env!("CARGO_BIN_EXE_cloud-init-generator").as_ref(), arguments, &[VM]);
+        assert!(output.status.success() && output.stdout.starts_with(b"usage: "), "{output:?}");
+        assert!(!sandbox.path("/run/cloud-init").exists() && !sandbox.path("/run/a").exists());
     }
 }
 

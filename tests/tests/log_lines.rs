@@ -165,6 +165,7 @@ fn templates_in_the_system_configuration_are_rendered() {
     put("52-bad.cfg", "## template: jinja\n{% if %}\n");
     put("53-unknown.cfg", "## template: jinja\n_x: {{ bad }}\n");
     put("54-plain.cfg", "_y: '{{ v1.platform }}'\n");
+    put("55-types.cfg", "_set: !!set {q}\n_date: 2031-03-04\n");
     let main = "/etc/cloud/cloud.cfg";
     let plain = sandbox.file(main).unwrap_or_default();
     let of_platform = "{% if v1.platform == 'nocloud' %}\n_z: here\n{% else %}\n- not YAML: [\n{% endif %}\n";
@@ -177,6 +178,12 @@ fn templates_in_the_system_configuration_are_rendered() {
     assert!(combined.contains("\"_y\": \"{{ v1.platform }}\""), "{combined}");
     assert!(combined.contains("\"_x\": \"CI_MISSING_JINJA_VAR/bad\""), "{combined}");
     assert!(combined.contains("\"_z\": \"here\""), "{combined}");
+    // cloud-init cannot write these as JSON.
+    let combined: serde_json::Value = serde_json::from_str(&combined).expect("JSON");
+    assert_eq!(
+        (combined["_set"].to_string(), combined["_date"].to_string()),
+        ("[\"q\"]".into(), "\"2031-03-04\"".into())
+    );
     // A command, whose module is in the rendered part's list.
     let single = std::process::Command::new(tests::binaries().join("cloud-init"))
         .arg("--root")

@@ -195,6 +195,15 @@ fn killed_generator_is_reported_by_status() {
     check_boot!(machine, boot, code == 1 && text.contains("The generator did not decide"));
 }
 
+/// systemd dropped the job of the last stage.
+#[test]
+fn a_dropped_stage_is_reported_by_status() {
+    let machine = Sandbox::new("dropped");
+    let boot = machine.run(&["on", "generator", "local", "network", "config", "status"]);
+    let (code, text) = boot.status.clone().unwrap_or_default();
+    check_boot!(machine, boot, code == 1 && text.contains("systemd unit that was not started"));
+}
+
 /// Early in a boot systemd does not answer yet. As in upstream, `--wait` asks again and says nothing.
 #[test]
 fn waiting_status_asks_systemd_again() {

@@ -105,6 +105,12 @@ fn modules_wait_for_a_server_that_is_down() {
     check_boot!(machine, boot, machine.warnings().iter().filter(waits).count() == 3);
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     let first = host_key(&machine);
+    // By hand a module runs, but not for this instance yet.
+    let mut single = std::process::Command::new(tests::binaries().join("cloud-init"));
+    single.arg("--root").arg(&machine.root).args(["single", "--name", "scripts_per_instance"]);
+    assert!(single.status().expect("cloud-init").success());
+    check_boot!(machine, boot, machine.log().contains("Running module scripts_per_instance"));
+    check_boot!(machine, boot, semaphores(&machine).is_empty());
 
     // Still down: the existing host keys belong to this instance.
     let boot = machine.boot();

@@ -1,6 +1,7 @@
 //! Packages: one row per package manager, its command lines, and the order in which managers are tried.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info, redacted_urls};
@@ -18,6 +19,10 @@ const APT_LOCKS: [&str; 4] = [
     "/var/cache/apt/archives/lock",
     "/var/lib/apt/lists/lock",
 ];
+
+/// Ends an installation one by one: without a network each package fails, some managers after minutes.
+// Wait: modules | packages that are installed one by one after a failure, while none succeeds | -
+const TIME_WITHOUT_SUCCESS: Duration = Duration::from_secs(600);
 
 /// A package, optionally of one version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,6 +83,10 @@ pub enum Verb {
     Upgrade,
     /// Install packages.
     Install,
+    /// Install packages after a run that may have installed others.
+    InstallMore,
+    /// Find out whether packages can be installed; for apt only.
+    Simulate,
 }
 
 const APT: &[&str] = &[
@@ -130,7 +139,8 @@ impl PackageManager {
         let tail = match verb {
             Verb::Update => update,
             Verb::Upgrade => upgrade,
-            Verb::Install => install,
+            Verb::Install | Verb::InstallMore => install,
+            Verb::Simulate => &["install", "--simulate"],
         };
         [head, tail].concat()
     }
@@ -219,6 +229,7 @@ impl Distro {
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
         let is_apt = self.package_manager == PackageManager::Apt;
         let (mut failed, mut unknown): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut failure = None;
         let for_apt: HashSet<&Package> = wanted.apt.iter().collect();
         let may_be_snap = |package: &Package| self.snap_fallback && !for_apt.contains(package);
         let mut for_snap = wanted.snap.clone();
@@ -244,7 +255,10 @@ impl Distro {
                 debug!(sys, "apt has no package {}; skipping it", redacted_urls(&names.join(", ")));
             }
             if !available.is_empty() {
-                self.run_manager(sys, Verb::Install, &available, apt)?;
+                match self.install_available(sys, &available, apt) {
+                    Ok(skipped) => failed.extend(skipped),
+                    Err(e) => failure = Some(e),
+                }
                 sys.simulate_packages();
             }
             for package in missing {
@@ -273,13 +287,49 @@ impl Distro {
         if !failed.is_empty() {
             reasons.push(format!("{} (see the package manager's log)", failed.join(", ")));
         }
-        match reasons.is_empty() {
-            true => Ok(()),
-            false => {
-                let reasons = redacted_urls(&reasons.join(", "));
-                Err(Error::new(format!("failed to install: {reasons}")))
+        match failure {
+            Some(e) if reasons.is_empty() => return Err(e),
+            Some(e) => reasons.push(e.to_string()),
+            None if reasons.is_empty() => return Ok(()),
+            None => {}
+        }
+        let reasons = redacted_urls(&reasons.join(", "));
+        Err(Error::new(format!("failed to install: {reasons}")))
+    }
+
+    /// Installs packages in one run or, if that fails, one by one: managers install none if one of them or its version is
+    /// unknown. Returns the names of those that failed.
+    fn install_available(&self, sys: &System, packages: &[Package], apt: &AptOptions) -> Result<Vec<String>> {
+        let failure = match self.run_manager(sys, Verb::Install, packages, apt) {
+            Ok(()) => return Ok(Vec::new()),
+            Err(e) => e,
+        };
+        // An error with a kind does not come from a package: the manager cannot be started, hangs, or is locked.
+        if packages.len() == 1 || failure.kind().is_some() {
+            return Err(failure);
+        }
+        // A script of a package failed: the others are installed, and it would fail again in each run.
+        let is_apt = self.package_manager == PackageManager::Apt;
+        if is_apt && self.run_manager(sys, Verb::Simulate, packages, apt).is_ok() {
+            return Err(failure);
+        }
+        info!(sys, "installing the packages one by one: {}", redacted_urls(&failure.to_string()));
+        let mut deadline = Deadline::after(TIME_WITHOUT_SUCCESS);
+        let mut failed = Vec::new();
+        for package in packages {
+            let result = match deadline.is_expired() {
+                true => Err(Error::new("no other one was for ten minutes")),
+                false => self.run_manager(sys, Verb::InstallMore, std::slice::from_ref(package), apt),
+            };
+            match result {
+                Ok(()) => deadline = Deadline::after(TIME_WITHOUT_SUCCESS),
+                Err(e) => {
+                    info!(sys, "{}", redacted_urls(&format!("{} was not installed: {e}", package.name)));
+                    failed.push(package.name.clone());
+                }
             }
         }
+        Ok(failed)
     }
 
     fn apt_package_names(&self, sys: &System) -> Result<HashSet<String>> {
@@ -295,7 +345,9 @@ impl Distro {
             match verb {
                 Verb::Update => return Ok(()),
                 Verb::Upgrade => argv.push("up".into()),
-                Verb::Install => {
+                Verb::Install | Verb::InstallMore | Verb::Simulate => {
+                    // What the previous run installed is in the snapshot of the next boot, not in the running one.
+                    argv.extend((verb == Verb::InstallMore).then(|| "--continue".into()));
                     argv.extend(["pkg", "install", "--auto-agree-with-licenses"].map(Into::into));
                     argv.extend(packages.iter().flat_map(|p| self.package_manager.package_args(p)));
                 }
@@ -362,11 +414,12 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
             }
         }
         if deadline.is_expired() {
-            return Err(Error::new(format!(
+            let message = format!(
                 "running {}: another process has held apt's lock for more than {} s",
                 command.command_line(),
                 LOCK_TIMEOUT.as_secs()
-            )));
+            );
+            return Err(Error::with_kind(ErrorKind::TimedOut, message));
         }
         let holder = holder.unwrap_or_default();
         wait.get_or_insert_with(|| {
@@ -383,7 +436,7 @@ fn describe(verb: Verb, packages: &[Package]) -> String {
     match verb {
         Verb::Update => return "updating the package lists".into(),
         Verb::Upgrade => return "upgrading packages".into(),
-        Verb::Install => {}
+        Verb::Install | Verb::InstallMore | Verb::Simulate => {}
     }
     let names: Vec<&str> = packages.iter().take(SHOWN).map(|package| package.name.as_str()).collect();
     let names = redacted_urls(&names.join(", "));

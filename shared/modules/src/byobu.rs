@@ -116,4 +116,15 @@ mod tests {
         assert_eq!(sandbox.calls(), "");
         assert_eq!(sandbox.logged_warnings(), ["byobu_by_default: there is no default user"]);
     }
+
+    /// cloud-init installs byobu and takes such a word as one that disables it.
+    #[test]
+    fn an_unknown_word_installs_and_disables_nothing() {
+        let sandbox = Sandbox::new("{byobu_by_default: x-system}");
+        for program in ["apt-get", "debconf-set-selections", "dpkg-reconfigure"] {
+            sandbox.stub(program, "");
+        }
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), "");
+    }
 }

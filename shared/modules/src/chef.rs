@@ -422,6 +422,13 @@ mod tests {
     }
 
     #[test]
+    fn without_a_server_nothing_is_written() {
+        let sandbox = machine("{validation_name: v, validation_cert: c}");
+        assert!(sandbox.run(&MODULE).is_err());
+        assert!(!sandbox.sys.exists("/etc/chef"));
+    }
+
+    #[test]
     fn missing_template_is_reported() {
         let sandbox = machine(&format!("{{{REQUIRED}}}"));
         sandbox.sys.remove("/etc/cloud/templates/chef_client.rb.tmpl").unwrap();

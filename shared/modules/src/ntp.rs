@@ -243,4 +243,13 @@ mod tests {
         sandbox.run(&MODULE).unwrap();
         assert!(!sandbox.sys.exists("/etc/chrony/chrony.conf"));
     }
+
+    #[test]
+    fn a_list_that_the_template_does_not_use_is_reported() {
+        let config = "config: {template: '{{ servers }}'}, servers: [a.example], allow: [192.0.2.1]";
+        let sandbox = Sandbox::new(&format!("ntp: {{ntp_client: systemd-timesyncd, {config}}}"));
+        let _ = sandbox.run(&MODULE);
+        let warnings = sandbox.logged_warnings();
+        assert!(warnings.iter().any(|w| w.contains("ntp.allow has no effect")), "{warnings:?}");
+    }
 }

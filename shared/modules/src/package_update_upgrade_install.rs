@@ -265,6 +265,47 @@ mod tests {
         assert!(!sandbox.sys.exists("/var/lib/cloud/instance/sem/update_sources"));
     }
 
+    #[test]
+    fn an_unknown_package_or_version_keeps_no_other_from_being_installed() {
+        for (distro, program) in [
+            ("debian", "apt-get"),
+            ("rocky", "dnf"),
+            ("azurelinux", "tdnf"),
+            ("opensuse", "zypper"),
+            ("alpine", "apk"),
+            ("arch", "pacman"),
+            ("opensuse-microos", "transactional-update"),
+        ] {
+            let sandbox = Sandbox::on(distro, "{packages: [a, zz, [b, 9], c]}");
+            sandbox.sys.write("/proc/mounts", "/dev/vda / btrfs rw 0 0\n", WriteOptions::default()).unwrap();
+            sandbox.stub("zypper", "");
+            sandbox.stub(program, "case \"$*\" in *zz* | *9*) exit 1 ;; esac");
+            sandbox.stub("apt-cache", "echo a; echo b; echo c");
+            let error = sandbox.run(&MODULE).unwrap_err().to_string();
+            assert!(error.contains(": zz"), "{error}");
+            assert!(error.ends_with(", b (see the package manager's log)"), "{error}");
+            let calls = sandbox.calls();
+            assert!(calls.contains(" a\n") && calls.ends_with(" c\n"), "{distro}: {calls}");
+            // apt is asked once more whether it can install all of them.
+            let runs = if program == "apt-get" { 3 } else { 2 };
+            assert_eq!(calls.matches(" c\n").count(), runs, "{distro}: {calls}");
+            // Each adds to the snapshot of the one before.
+            let continued = if program.starts_with("transactional") { 4 } else { 0 };
+            assert_eq!(calls.matches(" --continue pkg install ").count(), continued, "{distro}: {calls}");
+        }
+    }
+
+    #[test]
+    fn packages_are_not_installed_again_if_a_script_of_one_fails() {
+        let sandbox = Sandbox::new("{packages: [a, b]}");
+        sandbox.stub("apt-get", "case \"$*\" in *--simulate*) ;; *install*) exit 100 ;; esac");
+        sandbox.stub("apt-cache", "echo a; echo b");
+        let error = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert!(error.ends_with(" install a b: exit code 100"), "{error}");
+        assert_eq!(sandbox.calls().matches(" install a b\n").count(), 1, "{}", sandbox.calls());
+        assert!(!sandbox.calls().contains(" install b\n"), "{}", sandbox.calls());
+    }
+
     /// As upstream does: apt may have updated the indexes of the other repositories.
     #[test]
     fn packages_are_installed_although_the_update_failed() {

@@ -282,3 +282,22 @@ fn manage_service(context: &Context<'_>, action: ServiceAction, done: &str) {
         warning!(sys, "puppet: none of these services can be {done}: {}", NAMES.join(", "));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::tests::sandbox::Sandbox;
+
+    #[test]
+    fn the_downloaded_installer_runs_only_if_it_is_a_script() {
+        for (script, calls) in [("#!/bin/sh\necho aio >> /calls\n", "aio\n"), ("<html></html>", "")] {
+            let keys = "install_type: aio, aio_install_url: 'file:///i', start_service: false";
+            let sandbox = Sandbox::on("rocky", &format!("puppet: {{{keys}}}"));
+            sandbox.stub("true", "");
+            // The script does not install puppet, which is needed then.
+            sandbox.sys.write("/i", script, system::WriteOptions::default()).unwrap();
+            let _ = sandbox.run(&MODULE);
+            assert_eq!(sandbox.calls(), calls);
+        }
+    }
+}

@@ -321,6 +321,13 @@ mod tests {
     }
 
     #[test]
+    fn neither_python_nor_the_c_library_is_named() {
+        let all = tree(&Instance::default(), &SysInfo::default(), "nocloud", &json!({}));
+        assert!(all["v1"]["python_version"].is_null() && all["sys_info"]["python"].is_null());
+        assert!(!all["v1"]["system_platform"].to_string().contains("libc"), "{all}");
+    }
+
+    #[test]
     fn binary_values_are_listed() {
         let mut all = json!({"a": "ci-b64:AQ==", "b": {"c": "ci-b64:Ag==", "d": "x"}, "e": ["ci-b64:no"]});
         let mut found = Vec::new();

@@ -398,7 +398,12 @@ mod tests {
             on_link: true,
         };
         let read = route_of(&route_body(&route)).unwrap();
-        assert_eq!(read, Route { to: route.to.network(), ..route });
+        assert_eq!(read, Route { to: route.to.network(), ..route.clone() });
+        for (at, other) in [(7, libc::RTN_BLACKHOLE), (4, libc::RT_TABLE_LOCAL)] {
+            let mut body = route_body(&route);
+            body[at] = other;
+            assert!(route_of(&body).is_none());
+        }
         let address = address_of(&address_body(3, "fe80::1/64".parse().unwrap(), None, None)).unwrap();
         assert_eq!((address.index, address.ipv6, address.global), (3, true, false));
         assert_eq!(address.prefix.to_string(), "fe80::1/64");

@@ -85,7 +85,8 @@ impl System {
             }
             self.record(Effect::Run { command: line.clone(), code: None });
             let limit = command.timeout.as_secs_f32();
-            return Err(Error::new(format!("running {line}: timed out after {limit} s")));
+            let message = format!("running {line}: timed out after {limit} s");
+            return Err(Error::with_kind(ErrorKind::TimedOut, message));
         };
         debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), output.code);
         if is_truncated {

@@ -60,6 +60,13 @@ pub fn is_stage(sys: &System, pid: u32) -> bool {
     })
 }
 
+/// Returns whether the process of a stage exists, or may: /proc hides the processes of others from some users (hidepid).
+pub fn may_run(sys: &System) -> bool {
+    let processes = sys.list("/proc").unwrap_or_default();
+    let mut pids = processes.iter().filter_map(|name| name.parse().ok());
+    !sys.exists("/proc/1/stat") || pids.any(|pid| is_stage(sys, pid))
+}
+
 /// Returns the stage of the boot that a process runs, `None` for `single` and `modules --mode init`.
 fn stage_of(process: &Process) -> Option<&'static str> {
     let by_hand = process.arguments.iter().any(|a| a.starts_with("--single") || a.starts_with("--mode"));

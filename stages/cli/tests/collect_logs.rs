@@ -67,6 +67,11 @@ fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
     let mut tar = Command::new("tar");
     tar.arg("xzf").arg(out.root.join(archive)).arg("-C").arg(&*into.root);
     assert_eq!(run_to_end(&mut tar), (0, String::new(), String::new()));
+    let names = run_to_end(Command::new("tar").arg("tzf").arg(out.root.join(archive))).1;
+    assert!(
+        names.lines().all(|name| !name.ends_with('/') && !name.split('/').any(|part| part == "..")),
+        "{names}"
+    );
     let tops: Vec<_> = std::fs::read_dir(&into.root).unwrap().flatten().collect();
     assert_eq!(tops.len(), 1);
     let name = tops[0].file_name().into_string().unwrap();
@@ -153,6 +158,8 @@ fn archive_has_logs_and_configuration() {
 #[test]
 fn redacted_archive_has_no_secrets() {
     let (machine, out) = (machine(), Machine::new());
+    // Its mode does not say that it has secrets.
+    machine.put("etc/cloud/cloud.cfg.d/99-installer.cfg", &format!("# {SECRET}\n"));
     let (code, _, stderr) = collect(&machine, &out, &["-rvu", "--tarfile=x.tgz"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("--include-userdata is deprecated and does nothing"), "{stderr}");
@@ -171,6 +178,7 @@ fn redacted_archive_has_no_secrets() {
     let found = unpack(&out, "x.tgz");
     let secret: Vec<_> =
         found.iter().filter(|(_, content)| content.contains(SECRET)).map(|(path, _)| path).collect();
+    assert!(!found.contains_key("etc/cloud/cloud.cfg.d/99-installer.cfg"));
     // Logs are never redacted.
     assert_eq!(secret, ["var/log/cloud-init.log", "var/log/out.log"]);
     assert!(!found.contains_key("dmesg.txt") && !found.contains_key("autoinstall.yaml"));

@@ -64,6 +64,9 @@ fn times_agree_with_blame_and_show() {
     let log = logs("plot/boot.log");
     let (code, svg, err) = analyze("plot", &log);
     assert_eq!((code, err.as_str()), (0, ""));
+    assert!(!svg.contains(" in the log"));
+    let (_, last, _) = analyze("plot", &logs("analyze/logs/many-boots"));
+    assert!(last.contains(" in the log"), "the last of several boots");
     let titles = titles(&svg);
     // Neighbours that are shorter than a thousandth of the boot share a row.
     let (mut all, drawn) = (blamed(&log), plotted(&titles));

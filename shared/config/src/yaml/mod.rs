@@ -248,5 +248,7 @@ mod tests {
         for text in [text, merges] {
             assert!(parse("f", &text).unwrap_err().message.contains("expand to too many values"));
         }
+        let fits = |n: usize| parse("f", &format!("a: &a x\nb: [{}]", vec!["*a"; n].join(","))).is_ok();
+        assert!(fits(200_000) && !fits(200_001));
     }
 }

@@ -15,6 +15,14 @@ fn machine(config: &str, version: &str) -> Sandbox {
 }
 
 #[test]
+fn method_and_name_of_the_package_have_defaults() {
+    let sandbox = machine("{galaxy: {actions: [[ansible-galaxy, x]]}}", "2.16");
+    sandbox.sys.remove("/usr/sbin/ansible").unwrap();
+    let _ = sandbox.run(&MODULE);
+    assert!(sandbox.calls().contains("dnf -y install ansible\n"), "{}", sandbox.calls());
+}
+
+#[test]
 fn values_are_not_logged() {
     let sandbox = machine(
         "{galaxy: {actions: [[ansible-galaxy, x, --token, s3cret]]}, \

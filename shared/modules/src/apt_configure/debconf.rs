@@ -59,4 +59,20 @@ mod tests {
             "Desired=x\n||/ Name Version\nii  tzdata 1 all z\nrc  gone 1 all z\nhi  libc6:amd64 2 amd64 z\n";
         assert_eq!(Vec::from_iter(installed_packages(list)), ["libc6", "tzdata"]);
     }
+
+    #[test]
+    fn answers_for_cloud_init_are_stored_only() {
+        let sandbox = crate::tests::sandbox::Sandbox::new("");
+        for (program, body) in [
+            ("debconf-set-selections", ""),
+            ("dpkg-reconfigure", ""),
+            ("dpkg-query", "echo 'ii  cloud-init 1 all z'"),
+        ] {
+            sandbox.stub(program, body);
+        }
+        let answer = "cloud-init cloud-init/datasources multiselect NoCloud";
+        apply(&sandbox.sys, &[("a".into(), answer.into())]).unwrap();
+        assert_eq!(sandbox.calls(), format!("debconf-set-selections\n< {answer}\ndpkg-query --list\n"));
+        assert!(sandbox.logged_warnings()[0].ends_with("only to dpkg-reconfigure: cloud-init"));
+    }
 }

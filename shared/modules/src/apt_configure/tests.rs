@@ -81,6 +81,7 @@ fn a_mirror_for_a_list_that_is_kept_is_reported() {
             "preserve_sources_list: true, disable_suites: [updates]".into(),
             Some("apt.disable_suites: not used"),
         ),
+        ("preserve_sources_list: true, sources_list: '# x'".into(), Some("apt.sources_list: not used")),
         (format!("preserve_sources_list: true, {mirror}, sources: {{a: {{source: deb $MIRROR x y}}}}"), None),
         (format!("preserve_sources_list: true, generate_mirrorlists: true, {mirror}"), None),
         (mirror.into(), None),
@@ -210,6 +211,34 @@ fn former_keys_beside_apt_are_reported_unless_equal() {
             "{logged:?}"
         );
     }
+}
+
+#[test]
+fn gnupg_is_installed_for_a_key_id_through_the_proxy() {
+    if !is_root("apt with the ID of a key") {
+        return;
+    }
+    for (key, is_needed) in [("keyid: '0xAB'", true), ("key: x", false)] {
+        let source = format!("sources: {{a: {{source: '# x', {key}}}}}");
+        let sandbox =
+            machine(&format!("apt: {{preserve_sources_list: true, http_proxy: 'http://h', {source}}}"));
+        sandbox.stub("apt-cache", "echo gnupg");
+        let body =
+            format!("case $* in *install*) read -r line < {PROXIES}; echo \"$line\" >> /calls ;; esac");
+        sandbox.stub("apt-get", &body);
+        let _ = sandbox.run(&MODULE);
+        let calls = sandbox.calls();
+        assert_eq!(calls.contains(" install gnupg\nAcquire::http"), is_needed, "{calls}");
+        assert_eq!(calls.contains("gnupg"), is_needed, "{calls}");
+    }
+}
+
+/// cloud-init takes each for the other.
+#[test]
+fn former_proxies_are_not_exchanged() {
+    let sandbox = Sandbox::new("apt_ftp_proxy: ftp://f\napt_https_proxy: http://h\n");
+    let apt = sandbox.with_context(settings).unwrap().0;
+    assert_eq!((apt.ftp_proxy.as_deref(), apt.https_proxy.as_deref()), (Some("ftp://f"), Some("http://h")));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! contents writes nothing to the disk. On loop devices: `make devices`.
 
 use super::device_tests::Disk;
+use super::power_cut_tests::{CONFIG, DEVICE, RUN};
 
 /// What a disk holds: a name, its size in MiB, the commands that make it, and whether a partition of it is empty, which
 /// `fs_setup` may use.
@@ -40,6 +41,8 @@ const DISK_CONTENTS: &[Contents] = &[
         FULL,
     ),
     ("BIOS boot", 32, "sgdisk -n 1:0:0 -t 1:ef02 $D; partx -u $D; echo boot code > $P", FULL),
+    ("PReP", 32, "sgdisk -n 1:0:0 -t 1:4100 $D; partx -u $D; echo boot code > $P", FULL),
+    ("PReP, MBR", 32, "echo ,,41 | sfdisk -q $D; partx -u $D; echo boot code > $P", FULL),
     ("empty MBR partition", 32, "echo ,,83 | sfdisk -q $D; partx -u $D", HAS_EMPTY_PARTITION),
     ("two empty GPT partitions", 32, "sgdisk -n 1:0:+15M -n 2:0:0 $D; partx -u $D", HAS_EMPTY_PARTITION),
     (
@@ -228,6 +231,28 @@ fn disks_in_use_are_kept() {
     }
 }
 
+/// sfdisk cannot write every type of a GPT, and an image may have neither tool: they are hidden from the run.
+#[test]
+#[ignore = "needs root and loop devices: make devices"]
+fn disks_are_wiped_only_if_their_table_can_be_written() {
+    const HIDE: &str = "for tool in $0; do mount --bind /dev/null $(command -v $tool); done; exec \"$@\"";
+    for (hidden, keys, changes) in [
+        ("sgdisk", "layout: [[100, a038]], table_type: gpt", false),
+        ("sgdisk sfdisk", "layout: [100], table_type: gpt", false),
+        ("sfdisk", "layout: [50, 50]", false),
+        ("sgdisk", "layout: [50, 50], table_type: gpt", true),
+    ] {
+        let disk = Disk::prepared(32, "echo ,,83 | sfdisk -q $D; partx -u $D; mkfs.ext4 -q -L kept $P");
+        let before = disk.bytes();
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-ec", HIDE, hidden]).arg(std::env::current_exe().unwrap());
+        command.args(["--exact", RUN, "--include-ignored"]).env(DEVICE, &disk.device);
+        command.env(CONFIG, format!("disk_setup: {{DISK: {{{keys}, overwrite: true}}}}"));
+        assert!(command.output().unwrap().status.success());
+        assert_eq!(disk.bytes() != before, changes, "{hidden}: {keys}");
+    }
+}
+
 /// What the configuration names is changed, and nothing beside it.
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
@@ -244,6 +269,11 @@ fn disks_change_where_the_configuration_says_so() {
         ),
         (
             "fs_setup: [{device: DISK.2, overwrite: true, label: c, cmd: 'mkfs.ext4 -q -F -L %(label)s %(device)s'}]",
+            "ext4 one",
+            "ext4 c",
+        ),
+        (
+            "fs_setup: [{device: DISK.2, overwrite: true, label: c, cmd: [mkfs.ext4, -q, -F, -L, '%(label)s', '%(device)s']}]",
             "ext4 one",
             "ext4 c",
         ),

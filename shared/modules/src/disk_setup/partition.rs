@@ -78,24 +78,29 @@ pub fn set_up(sys: &System, path: &str, disk: &Disk) -> Result<bool> {
         purge(sys, &target, size)?;
         return Ok(true);
     }
+    // What can fail without a change of the disk does so before it is wiped.
+    let (program, script) = match disk.table_type {
+        TableKind::Mbr => ("sfdisk", mbr_script(&parts)),
+        TableKind::Gpt if sys.which("sgdisk").is_some() => ("sgdisk", String::new()),
+        TableKind::Gpt => ("sfdisk", gpt_script(&parts)?),
+    };
+    if sys.which(program).is_none() {
+        return Err(Error::new(format!("{program} is not installed")));
+    }
     if description.is_some() || holding.contents.is_unfinished {
         wipe(sys, path)?;
     }
     info!(sys, "partitioning {path} ({})", disk.table_type.as_str());
     match disk.table_type {
-        TableKind::Mbr => {
-            run(sys, tool(["sfdisk", "--force", path]).stdin(mbr_script(&parts)))?;
-        }
-        TableKind::Gpt if sys.which("sgdisk").is_some() => {
-            run(sys, tool(["sgdisk", "-Z", path]))?;
+        TableKind::Mbr => run(sys, tool([program, "--force", path]).stdin(script))?,
+        TableKind::Gpt if program == "sgdisk" => {
+            run(sys, tool([program, "-Z", path]))?;
             // All partitions in one run: a power cut leaves all of them or none.
             let arguments = sgdisk_arguments(&parts);
-            let words = ["sgdisk".to_string()].into_iter().chain(arguments).chain([path.to_string()]);
+            let words = [program.to_string()].into_iter().chain(arguments).chain([path.to_string()]);
             run(sys, tool(words))?;
         }
-        TableKind::Gpt => {
-            run(sys, tool(["sfdisk", "-X", "gpt", "--force", path]).stdin(gpt_script(&parts)?))?;
-        }
+        TableKind::Gpt => run(sys, tool([program, "-X", "gpt", "--force", path]).stdin(script))?,
     }
     reread(sys, &target, parts.len());
     Ok(true)

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::device_tests::Disk;
 
 /// The name of the test that is a run to be killed, and the variables with its disk and configuration.
-const RUN: &str = "disk_setup::power_cut_tests::killed_run_of_disk_setup";
-const DEVICE: &str = "FIRSTLIGHT_TEST_DISK";
-const CONFIG: &str = "FIRSTLIGHT_TEST_CONFIG";
+pub const RUN: &str = "disk_setup::power_cut_tests::killed_run_of_disk_setup";
+pub const DEVICE: &str = "FIRSTLIGHT_TEST_DISK";
+pub const CONFIG: &str = "FIRSTLIGHT_TEST_CONFIG";
 /// Kills of each configuration.
 const POINTS: u32 = 12;
 

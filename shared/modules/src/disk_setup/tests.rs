@@ -157,6 +157,7 @@ fn mkfs_arguments_depend_on_the_file_system() {
         ("{device: d, label: a, filesystem: vfat}", true, "mkfs|-n|a|-I|/dev/x"),
         ("{device: d, filesystem: xfs, extra_opts: -K -q}", true, "mkfs|-f|-K|-q|/dev/x"),
         ("{device: d, label: '', filesystem: minix}", true, "mkfs|/dev/x"),
+        ("{device: d, label: a, filesystem: f2fs}", false, "mkfs|-l|a|/dev/x"),
     ] {
         let wanted = file_system(text);
         let fs_type = wanted.filesystem.as_ref().unwrap().0.as_str();

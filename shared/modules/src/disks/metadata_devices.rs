@@ -164,6 +164,8 @@ mod tests {
                 assert_eq!(devices.path(name).unwrap_or_default(), path, "{name} {search:?}");
             }
         }
+        let sandbox = machine(DeviceSearch::RemappedOrLabelled, &[("zram0", "swap")]);
+        assert_eq!(MetadataDevices::new(&sandbox.sys, &sandbox.instance).path("swap"), None);
     }
 
     #[test]

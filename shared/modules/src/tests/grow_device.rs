@@ -105,7 +105,8 @@ fn assert_grows(sector: u64, label: &str, mkfs: &[&str]) {
     let before = disk.file_system_mib();
     disk.enlarge(900);
     let point = disk.point.to_string_lossy().into_owned();
-    sandbox.config = yaml(&format!("growpart: {{devices: [{point}]}}"));
+    let mode = if label == "gpt" { "auto" } else { "growpart" };
+    sandbox.config = yaml(&format!("growpart: {{mode: {mode}, devices: [{point}]}}"));
     sandbox.run(&growpart::MODULE).unwrap();
     assert_eq!(sandbox.logged_warnings(), Vec::<String>::new(), "{sector} {label}");
     assert_eq!(disk.part_mib(2), 878, "{sector} {label}");

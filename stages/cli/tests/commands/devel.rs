@@ -22,6 +22,8 @@ fn make_mime_prints_like_upstream() {
          Content-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=\"/s\"\n\n\
          IyEvYmluL3NoCg==\n\n--B--\n\n"
     );
+    std::fs::write(machine.root.join("binary"), b"\x1f\x8b\xff\0").unwrap();
+    assert!(machine.run("devel make-mime -a /binary:cloud-config").1.contains("\nH4v/AA==\n"));
     let (_, out, _) = machine.run("devel make-mime --attach /long:text/jinja2");
     assert!(
         out.contains(&format!(

@@ -28,6 +28,10 @@ fn query_prints_values_keys_and_templates() {
         let (code, _, err) = machine.run(&format!("query {words}"));
         assert_eq!((code, err.contains(message)), (1, true), "{words}: {err}");
     }
+    machine.put("broken.json", "{");
+    let file = machine.root.join("broken.json").display().to_string();
+    let (code, out, err) = machine.run(&format!("query -i {file} v1"));
+    assert!(code == 1 && out.is_empty() && err.contains("broken.json"), "{err}");
 }
 
 /// A disk has no /run. The kernel is that of the machine, which does not run.

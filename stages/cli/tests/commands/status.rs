@@ -71,20 +71,24 @@ fn status_reports_every_state() {
             "{yaml:?}"
         );
     }
+    let machine = enabled();
+    machine.put("run/cloud-init/status.json", "{");
+    let (_, long, _) = machine.run("status --long");
+    assert!(long.contains("\n\t- /run/cloud-init/status.json:1:1: "), "{long}");
 }
 
 #[test]
 fn long_status_lists_all_errors() {
     let stages = json!({
         "init": {"recoverable_errors": {"WARNING": ["one\ntwo", "w"]}},
-        "modules-final": {"errors": ["e1", "e2"], "recoverable_errors": {"WARNING": ["w"]}},
+        "modules-final": {"errors": ["e1", "e2"], "recoverable_errors": {"WARNING": ["w"], "DEPRECATED": ["d"]}},
     });
     let (_, text, _) = with_status(stages, true).run("status --long --wait");
     assert_eq!(
         text,
         "status: error\nextended_status: error - done\nboot_status_code: enabled-by-generator\n\
          last_update: Thu, 01 Jan 1970 00:00:08 +0000\ndetail: DataSourceNoCloud [seed=/dev/vdb]\n\
-         errors:\n\t- e1\n\t- e2\nrecoverable_errors:\nWARNING:\n\t- one two\n\t- w\n\t- w\n"
+         errors:\n\t- e1\n\t- e2\nrecoverable_errors:\nDEPRECATED:\n\t- d\nWARNING:\n\t- one two\n\t- w\n\t- w\n"
     );
 }
 

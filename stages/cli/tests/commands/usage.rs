@@ -7,6 +7,7 @@ fn usage_errors_exit_with_status_2() {
     for (name, words, message) in [
         ("cloud-init", "", "a subcommand is required"),
         ("cloud-init", "--all-stages", "argument --all-stages: not supported"),
+        ("cloud-init", "--debug", "a subcommand is required"),
         ("cloud-init", "status --what", "unrecognized arguments: --what"),
         ("cloud-init", "single", "the following arguments are required: --name/-n"),
         ("cloud-id", "--what", "unrecognized arguments: --what"),

@@ -199,8 +199,8 @@ mod tests {
                 "Webhook(WebhookSettings { endpoint: \"https://h/e\", credentials: None, headers: [], timeout: 5.0, retries: 0 })",
             ),
             (
-                "{type: webhook, endpoint: 'http://h/', consumer_key: c, token_key: t, token_secret: s, timeout: 1.5, retries: 999}",
-                "Webhook(WebhookSettings { endpoint: \"http://h/\", credentials: Some(Credentials(…)), headers: [], timeout: 1.5, retries: 20 })",
+                "{type: webhook, endpoint: 'http://h/', consumer_key: c, token_key: t, token_secret: s, timeout: 999, retries: 999}",
+                "Webhook(WebhookSettings { endpoint: \"http://h/\", credentials: Some(Credentials(…)), headers: [], timeout: 60.0, retries: 20 })",
             ),
             (
                 "{type: otlp, endpoint: 'http://h:4318', headers: {Api-Key: k}, retries: 3}",
