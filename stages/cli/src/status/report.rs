@@ -194,7 +194,7 @@ impl Report {
             && verdict(machine).is_ok_and(|verdict| verdict != Verdict::Pending)
     }
 
-    /// Returns whether nobody says if a stage will start: systemd does not answer, or another init runs.
+    /// Returns whether no program says if a stage will start: systemd does not answer, or another init runs.
     pub(super) fn is_unknown(&self, machine: &Machine) -> bool {
         self.unanswered.is_some() || !runs_systemd(machine)
     }
