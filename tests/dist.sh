@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 . "$here/lib/check.sh"
 [ $# -ge 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 need_root
-need unshare=util-linux dpkg-deb=dpkg
+need unshare=util-linux dpkg-deb=dpkg rpm2cpio=rpm2cpio cpio=cpio
 tarball=$(realpath "$1")
 mkdir -p "$2"
 out=$(realpath "$2")
@@ -142,8 +142,15 @@ names_its_sources() {
 has_book() {
     local docs=$work/docs package
     rm -rf "$docs"
-    for package in firstlight firstlight-doc; do dpkg-deb -x "$out/$1/${package}_$version"-*.deb "$docs" || return 1; done
-    "$here/lib/book-links" "$docs/usr/share/doc/firstlight-doc/html" "$docs/usr/share/doc/firstlight/README.md"
+    for package in firstlight firstlight-doc; do
+        if [ "$1" = rpm ]; then
+            mkdir -p "$docs"
+            find "$out/rpm" -name "$package-$version-*" ! -name '*.src.rpm' -exec rpm2cpio {} + | cpio -id --quiet -D "$docs" || return 1
+        else
+            dpkg-deb -x "$out/$1/${package}_$version"-*.deb "$docs" || return 1
+        fi
+    done
+    "$here/lib/book-links" "$docs/usr/share/doc/firstlight-doc/html" "$(find "$docs/usr/share/doc" -path '*/firstlight*/README.md')"
 }
 of_suite() { echo "$out/$1/firstlight_$version"-*.deb; }
 # Paths, types, modes and owners; sizes depend on the compiler.
@@ -192,7 +199,7 @@ variants_by_macros() {
 }
 rpm_build() {
     logged rpm "cd /build; export RPM_BUILD_NCPUS=$jobs; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1*.src.rpm
-        rpmbuild -ba --nodeps ~/rpmbuild/SPECS/firstlight.spec" || return 1
+        rpmbuild -ba --nodeps --with doc ~/rpmbuild/SPECS/firstlight.spec" || return 1
     rm -rf "${out:?}/rpm"
     mkdir -p "$out/rpm"
     find "$root/root/rpmbuild" -name '*.rpm' -exec cp -t "$out/rpm" {} +
@@ -223,6 +230,7 @@ done
 check "rpm: a clean root of $suite" rpm_root "$suite"
 check "rpm: each distribution's macros select its defaults" variants_by_macros
 check "rpm: the source package, and rpmbuild -ba of it without a network" rpm_build
+check "rpm: firstlight-doc has the book, to which the README of firstlight leads" has_book rpm
 check "rpm: rpmlint has neither errors nor warnings" rpmlint_clean
 check "rpm: the package installs, is upgraded and erased" rpm_installs
 echo "dist: $passed passed, $failed failed, $((SECONDS / 60)) min"
