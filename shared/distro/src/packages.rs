@@ -318,7 +318,7 @@ impl Distro {
         let mut failed = Vec::new();
         for package in packages {
             let result = match deadline.is_expired() {
-                true => Err(Error::new("no other one was for ten minutes")),
+                true => Err(Error::new("no package was installed in the last ten minutes")),
                 false => self.run_manager(sys, Verb::InstallMore, std::slice::from_ref(package), apt),
             };
             match result {
