@@ -244,6 +244,15 @@ fn kea(options: &[(u8, &str)], lifetimes: [u32; 3]) -> String {
     )
 }
 
+/// Returns whether ISC's server is installed: Debian has it no longer after release 13.
+fn has_dhcpd(test: &str) -> bool {
+    let is_there = std::path::Path::new("/usr/sbin/dhcpd").exists();
+    if !is_there {
+        tests::not_tried(test, "dhcpd of ISC is not installed");
+    }
+    is_there
+}
+
 #[test]
 fn options_of_real_servers_are_used() {
     type Serve = fn(&mut Net);
@@ -253,6 +262,9 @@ fn options_of_real_servers_are_used() {
         ("ISC", |net| net.dhcpd(DHCPD)),
     ];
     for (name, serve) in servers {
+        if name == "ISC" && !has_dhcpd("options_of_real_servers_are_used") {
+            continue;
+        }
         let mut net = Net::new(&[CLOUD, "192.0.2.5/24", "203.0.113.1/32"]);
         serve(&mut net);
         net.metadata(name);
@@ -279,8 +291,9 @@ fn options_of_real_servers_are_used() {
 #[test]
 fn real_servers_extend_short_leases() {
     let dhcpd = DHCPD.replace("3600", "3").replace("1000", "1").replace("2000", "2");
+    let kinds: &[bool] = if has_dhcpd("real_servers_extend_short_leases") { &[true, false] } else { &[true] };
     std::thread::scope(|scope| {
-        for is_kea in [true, false] {
+        for &is_kea in kinds {
             let dhcpd = &dhcpd;
             scope.spawn(move || {
                 let mut net = Net::new(&[CLOUD]);
