@@ -177,7 +177,7 @@ rpm_root() {
     release=${release%.tar.xz}
     mirror=$("$here/lib/mirror")
     # shellcheck disable=SC2016 # expanded by the shell of mmdebstrap
-    clean_root rpm "$1" build-essential,xz-utils,cpio,rpm,rpmlint "${with_build_depends[@]}" \
+    clean_root rpm "$1" build-essential,xz-utils,cpio,elfutils,rpm,rpmlint "${with_build_depends[@]}" \
         'chroot "$1" /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file '"${mirror%/}/pool/main/u/util-linux/util-linux_$release.orig.tar.xz /build/${url##*/}"
 }
 # variant_of MACRO: the default configuration that the spec selects where the distribution defines this macro
