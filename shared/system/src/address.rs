@@ -398,7 +398,7 @@ mod tests {
             on_link: true,
         };
         let read = route_of(&route_body(&route)).unwrap();
-        assert_eq!(read, Route { to: route.to.network(), ..route.clone() });
+        assert_eq!(read, Route { to: route.to.network(), ..route });
         for (at, other) in [(7, libc::RTN_BLACKHOLE), (4, libc::RT_TABLE_LOCAL)] {
             let mut body = route_body(&route);
             body[at] = other;
