@@ -390,5 +390,5 @@ fn plan_of_a_disabled_machine_says_that_nothing_would_run() {
     let _ = std::fs::remove_file(sandbox.path("/etc/cloud/cloud.cfg"));
     let done = cloud_init(&sandbox, &["plan", "--user-data", &user_data]);
     let text = String::from_utf8_lossy(&done.stderr);
-    assert!(text.contains("dpkg-deb -x firstlight_*.deb DIR; cloud-init --root DIR plan FILE"), "{text}");
+    assert!(text.contains("that has the package: cloud-init --root DIR plan FILE"), "{text}");
 }
