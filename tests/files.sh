@@ -82,7 +82,7 @@ for variant in alpine devuan; do
 done
 grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/system/cloud-init-local.service" ||
   fail "LIBEXECDIR: the unit"
-for name in cloud-init-local cloud-init-tls ds-identify; do
+for name in cloud-init-local cloud-init-tls ds-identify hook-hotplug; do
   [ -x "$root/opt/ci/bin/../lib/cloud-init/$name" ] || fail "LIBEXECDIR: $name is not found"
 done
 # The init scripts stay when a package is removed.

@@ -75,14 +75,12 @@ const LISTED: &[(&str, &[&str], Shown, &str)] = &[
         &[
             "-   | ACTION!=\"add\", GOTO=\"cloudinit_end\"",
             "-   | LABEL=\"cloudinit_hook\"",
-            "-   | SUBSYSTEM==\"net\", RUN+=\"/usr/lib/cloud-init/hook-hotplug\"",
             "-   | LABEL=\"cloudinit_end\"",
             "+   | ACTION!=\"add\", GOTO=\"cloud_init_hotplug_end\"",
-            "+   | SUBSYSTEM==\"net\", RUN+=\"/usr/libexec/cloud-init/hook-hotplug\"",
             "+   | LABEL=\"cloud_init_hotplug_end\"",
         ],
         Shown::Always,
-        "names of labels in the rule, and the path of the helper",
+        "names of labels in the rule",
     ),
     (
         "keys_to_console",

@@ -33,6 +33,10 @@ in
     networking.useNetworkd = lib.mkDefault true;
     services.udev.packages = [ cfg.package ];
     systemd.packages = [ cfg.package ];
+    # For `updates: {network: {when: [hotplug]}}`. The stages cannot write their rule to NixOS' /etc/udev/rules.d; where hotplug is
+    # wanted, the system declares it:
+    #   services.udev.extraRules = ''ACTION=="add", SUBSYSTEM=="net", RUN+="${cfg.package}/lib/cloud-init/hook-hotplug"'';
+    systemd.sockets.cloud-init-hotplugd.wantedBy = [ "cloud-config.target" ];
     # The generator, which is in the package, starts cloud-init.target.
     systemd.services = lib.genAttrs stages (name: {
       wantedBy = [ "cloud-init.target" ];

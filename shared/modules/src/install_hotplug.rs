@@ -1,10 +1,12 @@
 //! install_hotplug: writes the udev rule that reports NICs plugged in while the machine runs, or removes it if hotplug is
 //! disabled. The network stage configures such NICs.
 
+use std::path::Path;
+
 use config::schema::Type;
 use config::{FromNode, Node, Reader};
 use state::Layout;
-use system::{Change, Command, Result, System, WriteOptions, debug};
+use system::{Change, Command, Result, System, WriteOptions, debug, libexec};
 
 use crate::{Context, Frequency, Module};
 
@@ -53,8 +55,8 @@ const EVENTS: [&str; 4] = ["boot-new-instance", "boot", "boot-legacy", "hotplug"
 pub const HOTPLUG_RULE: &str = "/etc/udev/rules.d/90-cloud-init-hook-hotplug.rules";
 /// The file of `devel hotplug-hook enable`.
 const ENABLED_FILE: &str = "hotplug.enabled";
-/// The directories of the distributions' helper, of which the first existing one is used.
-const LIBEXEC_DIRS: [&str; 2] = ["/usr/libexec/cloud-init", "/usr/lib/cloud-init"];
+/// The program that udev runs, in the directory of the stages.
+const HOOK: &str = "hook-hotplug";
 
 fn run(context: &Context<'_>) -> Result<()> {
     context.read_keys::<Keys>();
@@ -102,9 +104,11 @@ pub fn enable_hotplug(sys: &System, layout: &Layout, udev_match: &str) -> Result
 
 /// Writes the rule, and makes udev read it if it is new.
 fn install_rule(sys: &System, udev_match: &str) -> Result<()> {
-    let libexec = LIBEXEC_DIRS.iter().find(|dir| sys.is_dir(dir)).unwrap_or(&LIBEXEC_DIRS[1]);
-    if sys.write(HOTPLUG_RULE, rule_text(libexec, udev_match), WriteOptions::default())? == Change::Unchanged
-    {
+    // Looked for in `sys`, not on the host: an image may have it elsewhere.
+    let mut hooks = libexec::directories().map(|dir| dir.join(HOOK));
+    let hook =
+        hooks.find(|path| sys.is_file(path)).unwrap_or_else(|| Path::new(libexec::DIRECTORIES[0]).join(HOOK));
+    if sys.write(HOTPLUG_RULE, rule_text(&hook, udev_match), WriteOptions::default())? == Change::Unchanged {
         return Ok(());
     }
     reload_rules(sys)
@@ -133,13 +137,14 @@ fn reload_rules(sys: &System) -> Result<()> {
     }
 }
 
-fn rule_text(libexec: &str, udev_match: &str) -> String {
+fn rule_text(hook: &Path, udev_match: &str) -> String {
+    let hook = hook.display();
     let udev_match = if udev_match.is_empty() { String::new() } else { format!("{udev_match}, ") };
     format!(
         "# Written by cloud-init: configures hotplugged NICs. Created or removed according to\n\
          # `updates: {{network: {{when: [hotplug]}}}}`.\n\
          ACTION!=\"add\", GOTO=\"cloud_init_hotplug_end\"\n\
-         SUBSYSTEM==\"net\", {udev_match}RUN+=\"{libexec}/hook-hotplug\"\n\
+         SUBSYSTEM==\"net\", {udev_match}RUN+=\"{hook}\"\n\
          LABEL=\"cloud_init_hotplug_end\"\n"
     )
 }
@@ -178,13 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn operators_rule_names_the_helper_of_the_distribution() {
+    fn operators_rule_names_the_helper_of_the_machine() {
         let sandbox = Sandbox::new("{}");
-        sandbox.sys.create_dir_all(LIBEXEC_DIRS[0], 0o755).unwrap();
-        enable_hotplug(&sandbox.sys, &sandbox.layout, "").unwrap();
-        assert!(
-            sandbox.sys.read_text(HOTPLUG_RULE).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug")
-        );
+        let beside = std::env::current_exe().unwrap().with_file_name(HOOK).display().to_string();
+        for hook in ["/usr/libexec/cloud-init/hook-hotplug", "/usr/lib/cloud-init/hook-hotplug", &beside] {
+            sandbox.sys.write(hook, "#!/bin/sh\n", WriteOptions::mode(0o755)).unwrap();
+            enable_hotplug(&sandbox.sys, &sandbox.layout, "").unwrap();
+            let rule = sandbox.sys.read_text(HOTPLUG_RULE).unwrap();
+            assert!(rule.contains(&format!("RUN+=\"{hook}\"\n")), "{hook}: {rule}");
+        }
         assert!(is_hotplug_enabled(&sandbox.sys, &sandbox.layout, &sandbox.config));
     }
 

@@ -6,13 +6,18 @@ use std::path::PathBuf;
 /// other LIBEXECDIR.
 pub const DIRECTORIES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
 
-/// Returns the program of that name: from the directory of the current program, from the same prefix (a command in
-/// `/opt/x/bin` starts stages below `/opt/x`), else from [`DIRECTORIES`].
-pub fn find(name: &str) -> Option<PathBuf> {
+/// Returns the directories to look in, the first one with a file of that name counts: the one of the current program, those of the
+/// same prefix (a command in `/opt/x/bin` starts stages below `/opt/x`), [`DIRECTORIES`].
+pub fn directories() -> impl Iterator<Item = PathBuf> {
     let here = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.to_path_buf()));
     // A build under test must not run the installed programs.
     let own = here
-        .iter()
+        .into_iter()
         .flat_map(|dir| ["", "../lib/cloud-init", "../libexec/cloud-init"].map(|way| dir.join(way)));
-    own.chain(DIRECTORIES.map(PathBuf::from)).map(|dir| dir.join(name)).find(|p| p.is_file())
+    own.chain(DIRECTORIES.map(PathBuf::from))
+}
+
+/// Returns the program of that name on the host, from the first of the [`directories`] that has it.
+pub fn find(name: &str) -> Option<PathBuf> {
+    directories().map(|dir| dir.join(name)).find(|p| p.is_file())
 }
