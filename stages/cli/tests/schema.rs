@@ -724,6 +724,11 @@ fn files_of_the_image_are_validated() {
         "# mine\ndatasource_lst: [NoCloud]\nnetwork: {version: 2, ethernets: {e: {dhcp4: maybe}}}\n\
          log_cfgs: x\ndatasource_list: NoCloud\ndatasource: {NoClod: {}, Ec2: {timeout: soon}, None: {a: b}}\n",
     );
+    let settings = file(
+        "etc/cloud/cloud.cfg.d/96.cfg",
+        "datasource:\n  OpenStack: {timeuot: 3, max_wait: 7200, retries: -1, timeout: '30'}\n  Joyent: {base64_al: true}\n  \
+         LXD: {_x: 1, max_wait_cached: 5}\n  Ec2: null\n",
+    );
     let template = file("etc/cloud/cloud.cfg.d/94.cfg", "## template: jinja\nhostnam: {{ v1.platform }}\n");
     let user_data = file("95.cfg", "#cloud-config\ndatasource_list: [NoCloud]\n");
     for (path, code, wanted) in [
@@ -740,6 +745,16 @@ fn files_of_the_image_are_validated() {
                 "93.cfg:5:18: error: datasource_list: expected a list, found a string",
                 "93.cfg:6:14: error: datasource: unknown datasource; did you mean 'NoCloud'?",
                 "93.cfg:6:41: error: datasource.Ec2.timeout: expected a whole number",
+            ],
+        ),
+        (
+            &settings,
+            1,
+            &[
+                "96.cfg:2:15: error: datasource.OpenStack.timeuot: unknown key; did you mean 'timeout'?",
+                "96.cfg:2:37: error: datasource.OpenStack.max_wait: expected from 0 to 3600",
+                "96.cfg:2:52: error: datasource.OpenStack.retries: expected from 0 to 3600",
+                "96.cfg:3:12: error: datasource.Joyent.base64_al: unknown key; did you mean 'base64_all'?",
             ],
         ),
         (&template, 1, &["94.cfg:2:1: error: hostnam: unknown key"]),

@@ -90,15 +90,29 @@ pub(crate) const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
 /// The number of attempts that a time limit allows for.
 const MAX_ATTEMPTS: u32 = 300;
 
-/// Returns a configured number of seconds or attempts, or its default.
-fn number(sys: &System, name: &str, settings: Option<&Node>, key: &str, default: u32) -> f64 {
-    let Some(node) = settings.and_then(|s| s.get(key)).filter(|n| !n.is_null()) else {
-        return f64::from(default);
-    };
+/// Returns the setting `key` of the datasource `name`, a number of seconds or attempts, or its default; below `least` or above an
+/// hour, the nearest allowed number.
+pub(crate) fn number(
+    sys: &System,
+    name: &str,
+    key: &str,
+    node: Option<&Node>,
+    default: u32,
+    least: f64,
+) -> f64 {
+    let Some(node) = node.filter(|n| !n.is_null()) else { return f64::from(default) };
+    let at = &node.at;
     match node.scalar_text().and_then(|text| text.trim().parse::<f64>().ok()).filter(|n| n.is_finite()) {
-        Some(number) => number.clamp(0.0, MAX_SECONDS),
+        Some(number) if (least..=MAX_SECONDS).contains(&number) => number,
+        Some(number) => {
+            let nearest = number.clamp(least, MAX_SECONDS);
+            warning!(
+                sys,
+                "{at}: datasource.{name}.{key}: expected a number from {least} to {MAX_SECONDS}; using {nearest}"
+            );
+            nearest
+        }
         None => {
-            let at = &node.at;
             warning!(sys, "{at}: datasource.{name}.{key}: expected a number, found {}", node.kind());
             f64::from(default)
         }
@@ -108,7 +122,9 @@ fn number(sys: &System, name: &str, settings: Option<&Node>, key: &str, default:
 /// Returns the time limit for a service or a port that does not respond while there is a cached instance
 /// (`max_wait_cached`): at least a second, as nothing would ever be fetched again otherwise.
 pub fn max_wait_cached(ctx: &Search<'_>, name: &str) -> Duration {
-    let wait = number(ctx.sys, name, ctx.settings(name), "max_wait_cached", DEFAULT_MAX_WAIT_CACHED);
+    const KEY: &str = "max_wait_cached";
+    let node = ctx.settings(name).and_then(|s| s.get(KEY));
+    let wait = number(ctx.sys, name, KEY, node, DEFAULT_MAX_WAIT_CACHED, 0.0);
     Duration::from_secs_f64(wait.max(1.0))
 }
 
@@ -132,7 +148,9 @@ impl RetryPolicy {
     /// Reads the settings of the datasource `name`. Invalid numbers are logged and replaced by their defaults.
     pub fn read(ctx: &Search<'_>, name: &str, default: &Defaults) -> RetryPolicy {
         let settings = ctx.settings(name);
-        let number = |key: &str, default: u32| number(ctx.sys, name, settings, key, default);
+        let number = |key: &str, default: u32| {
+            number(ctx.sys, name, key, settings.and_then(|s| s.get(key)), default, 0.0)
+        };
         let seconds = |key: &str, default: u32| Duration::from_secs_f64(number(key, default));
         let max_wait_cached =
             ctx.has_cached_instance.then(|| seconds("max_wait_cached", DEFAULT_MAX_WAIT_CACHED));
@@ -196,5 +214,31 @@ impl RetryPolicy {
             .timeout(self.timeout)
             .busy_timeout(self.busy_timeout)
             .client_certificates(&self.client_certificates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_used_as_they_are_have_a_warning() {
+        let sys = System::new("/nonexistent");
+        let text = "a: 4000\nb: -1\nc: soon\nd: '30'\ne: 0.5\nf:\n";
+        let settings = config::yaml::parse("t", text).unwrap().root;
+        for (key, expected) in
+            [("a", 3600.0), ("b", 0.0), ("c", 7.0), ("d", 30.0), ("e", 0.5), ("f", 7.0), ("g", 7.0)]
+        {
+            assert_eq!(number(&sys, "Ec2", key, settings.get(key), 7, 0.0), expected, "{key}");
+        }
+        let warnings: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(
+            warnings,
+            [
+                "t:1:4: datasource.Ec2.a: expected a number from 0 to 3600; using 3600",
+                "t:2:4: datasource.Ec2.b: expected a number from 0 to 3600; using 0",
+                "t:3:4: datasource.Ec2.c: expected a number, found a string",
+            ]
+        );
     }
 }

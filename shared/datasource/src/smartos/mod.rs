@@ -26,7 +26,7 @@ use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::document::fields;
 use crate::firmware;
-use crate::service::retry::DEFAULT_MAX_WAIT_CACHED;
+use crate::service::retry;
 use crate::{Datasource, Search, UpdateEvents, document, standard};
 use client::{Client, Reply};
 
@@ -44,9 +44,9 @@ const PORT: &str = "/dev/ttyS1";
 const SOCKET: &str = "/native/.zonecontrol/metadata.sock";
 /// The longest silence in seconds; with a cached instance that the firmware confirms, `max_wait_cached` limits it.
 // Wait: SmartOS | one response of the host | `datasource: {SmartOS: {serial_timeout: SECONDS}}`
-const TIMEOUT: f64 = 60.0;
-/// The limits of a configured time.
-const TIMEOUT_RANGE: (f64, f64) = (0.1, 3600.0);
+const TIMEOUT: u32 = 60;
+/// The shortest time that can be configured.
+const LEAST_TIMEOUT: f64 = 0.1;
 /// The time limit for all requests.
 // Wait: SmartOS | all responses of the host | -
 const CRAWL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -122,15 +122,8 @@ impl<'a> Settings<'a> {
         self.get(key).and_then(Node::scalar_text).unwrap_or_else(|| default.into())
     }
 
-    fn seconds(&self, key: &str, default: f64) -> f64 {
-        let Some(node) = self.get(key) else { return default };
-        match node.scalar_text().and_then(|text| text.trim().parse::<f64>().ok()).filter(|n| n.is_finite()) {
-            Some(number) => number.clamp(TIMEOUT_RANGE.0, TIMEOUT_RANGE.1),
-            None => {
-                warning!(self.0.sys, "{}: datasource.SmartOS.{key}: expected a number", node.at);
-                default
-            }
-        }
+    fn seconds(&self, key: &str, default: u32) -> f64 {
+        retry::number(self.0.sys, NAME, key, self.get(key), default, LEAST_TIMEOUT)
     }
 
     /// Returns the names in a list, or in a string with commas.
@@ -160,7 +153,7 @@ fn find_on(ctx: &Search<'_>, kind: Kind) -> Result<Instance> {
     let sys = ctx.sys;
     let settings = Settings(ctx);
     let seconds = settings.seconds("serial_timeout", TIMEOUT);
-    let cached = settings.seconds("max_wait_cached", DEFAULT_MAX_WAIT_CACHED.into());
+    let cached = settings.seconds("max_wait_cached", retry::DEFAULT_MAX_WAIT_CACHED);
     let silence = if ctx.has_cached_instance { seconds.min(cached) } else { seconds };
     let silence = Duration::from_secs_f64(silence);
     let until = Deadline::after(CRAWL_TIMEOUT);

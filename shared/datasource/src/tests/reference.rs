@@ -4,6 +4,7 @@
 use scratch::{Document, check_generated, source_path};
 use state::NetworkSource;
 
+use super::wait_limits::OTHER_CHANNELS;
 use crate::service::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
 use crate::{DATASOURCES, Datasource, Requests};
 
@@ -60,12 +61,7 @@ fn service_rows(defaults: &Defaults, is_seed: bool, is_document: bool) -> Vec<Ve
         rows.push(row("max_wait", "seconds", &number(defaults.max_wait), &max_wait));
     }
     rows.extend([
-        row(
-            "max_wait_cached",
-            "seconds",
-            &number(DEFAULT_MAX_WAIT_CACHED),
-            "The time limit for the first response if an earlier boot has set up the instance and the UUID of the firmware confirms it: the cached instance is used after that.",
-        ),
+        max_wait_cached_row(),
         row(
             "timeout",
             "seconds",
@@ -81,6 +77,15 @@ fn service_rows(defaults: &Defaults, is_seed: bool, is_document: bool) -> Vec<Ve
         ),
     ]);
     rows
+}
+
+fn max_wait_cached_row() -> Vec<String> {
+    row(
+        "max_wait_cached",
+        "seconds",
+        &DEFAULT_MAX_WAIT_CACHED.to_string(),
+        "The time limit for the first response if an earlier boot has set up the instance and the UUID of the firmware confirms it: the cached instance is used after that.",
+    )
 }
 
 fn network_order(datasource: &Datasource) -> String {
@@ -109,12 +114,37 @@ fn add_datasource(page: &mut Document, datasource: &Datasource) {
         network_order(datasource),
         events.join(", ")
     ));
+    page.entries(&COLUMNS, settings_rows(datasource));
+}
+
+/// Returns all settings of a datasource.
+fn settings_rows(datasource: &Datasource) -> Vec<Vec<String>> {
     let is_seed = matches!(datasource.requests, Requests::Seed(_));
     let is_document = matches!(datasource.requests, Requests::Service(service) if service.path.is_empty());
-    let service = |defaults| service_rows(defaults, is_seed, is_document);
-    let mut rows = defaults(datasource).map(service).unwrap_or_default();
+    let mut rows = match defaults(datasource) {
+        Some(defaults) => service_rows(defaults, is_seed, is_document),
+        None if OTHER_CHANNELS.contains(&datasource.name) => vec![max_wait_cached_row()],
+        None => Vec::new(),
+    };
     rows.extend(documented_settings(datasource.name).into_iter().map(Vec::from));
-    page.entries(&COLUMNS, rows);
+    rows
+}
+
+/// Returns the names that `cloud-init schema` knows: a line for each datasource, its name and those of its settings.
+fn setting_names() -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for datasource in DATASOURCES {
+        let mut line = datasource.name.to_string();
+        let mut names: Vec<String> =
+            settings_rows(datasource).into_iter().map(|row| row[0].clone()).collect();
+        // Of a map, `base_urls.ipv4` for example, only the first key.
+        names.iter_mut().for_each(|name| name.truncate(name.find('.').unwrap_or(name.len())));
+        names.dedup();
+        names.iter().for_each(|name| line += &format!(" {name}"));
+        lines.push(line + "\n");
+    }
+    lines.sort_by_key(|line| line.to_lowercase());
+    lines.concat()
 }
 
 fn page() -> Document {
@@ -134,8 +164,9 @@ fn page() -> Document {
         "datasource_list: [OpenStack, None]\ndatasource:\n  OpenStack:\n    max_wait: 30\n    timeout: 5\n",
     );
     page.text(
-        "An invalid number is reported with file, line and column, and its default is used. No number may be greater than an hour. \
-         A datasource without a table here has no settings.",
+        "A value that is not a number is reported with file, line and column, and its default is used. Numbers are from 0 to 3600, an \
+         hour; in place of another one, which is reported, too, the nearest of these is used. `cloud-init schema` reports unknown \
+         settings. A datasource without a table here has no settings.",
     );
     let mut sorted = DATASOURCES.to_vec();
     sorted.sort_by_key(|datasource| datasource.name.to_lowercase());
@@ -163,6 +194,7 @@ fn generated_reference_is_current() {
     check_generated(&[
         ("docs/reference/datasources.md", with_anchors(&page.markdown("Datasources", SOURCE))),
         ("packaging/man/cloud-init-datasources.7", page.manual(SOURCE, HEAD, TAIL)),
+        ("stages/cli/src/schema/datasource-settings", setting_names()),
     ]);
 }
 

@@ -17,7 +17,7 @@ const LONGER: [(&str, Duration, &str); 1] = [(
 )];
 
 /// Datasources that read other channels than HTTP, with the same limit at later boots.
-const OTHER_CHANNELS: [&str; 4] = ["CloudSigma", "LXD", "OVF", "VMware"];
+pub(super) const OTHER_CHANNELS: [&str; 4] = ["CloudSigma", "LXD", "OVF", "VMware"];
 
 /// Returns how long cloud-init waits: `upstream-wait` in the file `case` of the cloud's fixture. It has the seconds until a
 /// service responds, or the time limit of an attempt, the attempts after the first one and the pause between two.

@@ -2,7 +2,7 @@
 //! user-data must not have.
 
 use config::provenance::MergeInput;
-use config::{Finding, FindingKind, Findings, Map, Node, Value};
+use config::{Finding, FindingKind, Findings, Map, Node, Reader, Value};
 use modules::schema;
 
 use super::validation::{Source, Validation};
@@ -58,11 +58,52 @@ fn datasource_names(root: &Node) -> Vec<Finding> {
     let mut found = Findings::default();
     for (key, node) in list.map(|name| ("datasource_list", name)).chain(keys.map(|name| ("datasource", name)))
     {
-        if let Some(name) = node.as_str().filter(|name| !known().any(|cloud| cloud == *name)) {
+        let is_known = |name: &str| clouds::cloud(name).is_some() || (key, name) == ("datasource", JOYENT);
+        if let Some(name) = node.as_str().filter(|name| !is_known(name)) {
             found.unknown(&node.at, key, format!("unknown datasource{}", config::suggestion(name, known())));
         }
     }
     found.iter().cloned().collect()
+}
+
+/// A line for each datasource: its name and those of its settings (`make generated`).
+const SETTINGS: &str = include_str!("datasource-settings");
+/// Another name of SmartOS' settings.
+const JOYENT: &str = "Joyent";
+
+/// Returns the names of a datasource's settings.
+fn setting_names(datasource: &str) -> impl Iterator<Item = &'static str> {
+    let mut lines = SETTINGS.lines().map(|line| line.split(' '));
+    lines.find(|names| names.clone().next() == Some(datasource)).into_iter().flatten().skip(1)
+}
+
+/// Returns whether a datasource has this setting.
+pub fn is_setting(datasource: &str, setting: &str) -> bool {
+    setting_names(datasource).any(|name| name == setting)
+}
+
+/// Returns the settings of datasources that do not exist.
+fn datasource_settings(root: &Node) -> Findings {
+    let mut reader = Reader::new();
+    for (name, settings) in root.get("datasource").and_then(Node::as_map).into_iter().flat_map(Map::iter) {
+        let name = name.as_str().unwrap_or_default();
+        let row = if name == JOYENT { "SmartOS" } else { name };
+        // A datasource that does not exist is reported as such.
+        let Some(cloud) = clouds::cloud(row) else { continue };
+        for (key, _) in settings.as_map().into_iter().flat_map(Map::iter) {
+            let setting = key.scalar_text().unwrap_or_default();
+            // It holds YAML's anchors.
+            if !setting.starts_with('_') && !is_setting(cloud.name, &setting) {
+                let message = config::unknown_key(&setting, setting_names(cloud.name));
+                reader.nested("datasource", |r| {
+                    r.nested(name, |r| {
+                        r.nested(&setting, |r| r.add_finding(FindingKind::Unknown, key, message));
+                    });
+                });
+            }
+        }
+    }
+    reader.into_findings()
 }
 
 fn findings(root: &Node) -> Vec<Finding> {
@@ -82,6 +123,7 @@ fn findings(root: &Node) -> Vec<Finding> {
     }
     all.extend(schema::check_image(root).iter().cloned());
     all.extend(datasource_names(root));
+    all.extend(datasource_settings(root).iter().cloned());
     // `config: disabled` is not a network configuration.
     if let Some(network) =
         root.get("network").filter(|network| network.get("config").and_then(Node::as_str) != Some("disabled"))

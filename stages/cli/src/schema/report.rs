@@ -69,7 +69,11 @@ pub fn entry(path: &str) -> Option<String> {
     let (page, anchor) = match first {
         // Keys of devices have the names of devices in them.
         "network" => ("network-config.html", ""),
-        "datasource" if below.contains('.') => ("datasources.html#", below),
+        "datasource"
+            if below.split_once('.').is_some_and(|(name, key)| super::base::is_setting(name, key)) =>
+        {
+            ("datasources.html#", below)
+        }
         "system_info" if !below.is_empty() => {
             let end = below.find('.').unwrap_or(below.len());
             ("image-config.html#", &path[..path.len() - below.len() + end])

@@ -16,6 +16,7 @@ use system::{Deadline, Result, System, debug, info, warning};
 
 use super::data::{CUSTOMIZATION, Data};
 use crate::document::fields;
+use crate::service::retry;
 use crate::vmware::NAME;
 use crate::{Search, document, standard};
 
@@ -28,7 +29,7 @@ const MAX_FILE_SIZE: u64 = 1 << 20;
 const MAX_DATA_SIZE: u64 = 16 << 20;
 /// In seconds; the tools start at the same time as this program.
 // Wait: VMware | the customization file | `datasource: {VMware: {vmware_cust_file_max_wait: SECONDS}}`
-const DEFAULT_WAIT: u64 = 15;
+const DEFAULT_WAIT: u32 = 15;
 const POLL: Duration = Duration::from_millis(250);
 
 /// Returns the data of a customization file; `None` if the file does not exist, or its kind is not allowed.
@@ -97,17 +98,9 @@ fn is_true(node: Option<&Node>) -> bool {
 
 fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
     const KEY: &str = "vmware_cust_file_max_wait";
-    let seconds = match ctx.settings(NAME).and_then(|s| s.get(KEY)) {
-        None => DEFAULT_WAIT,
-        Some(node) => {
-            let number = node.scalar_text().and_then(|text| text.trim().parse::<u64>().ok());
-            number.unwrap_or_else(|| {
-                warning!(ctx.sys, "{}: {KEY}: expected a number of seconds; using {DEFAULT_WAIT}", node.at);
-                DEFAULT_WAIT
-            })
-        }
-    };
-    let deadline = Deadline::after(Duration::from_secs(seconds));
+    let configured = ctx.settings(NAME).and_then(|s| s.get(KEY));
+    let seconds = retry::number(ctx.sys, NAME, KEY, configured, DEFAULT_WAIT, 0.0);
+    let deadline = Deadline::after(Duration::from_secs_f64(seconds));
     debug!(ctx.sys, "waiting up to {seconds} s for {path}");
     let _wait = ctx.sys.begin_wait(path);
     // As upstream: with a time limit of 0 the file is not read.

@@ -25,14 +25,22 @@ pub const IMAGE: Type = map(&[
 ])
 .open();
 
-/// What several datasources have.
+/// What several datasources have. The names of all settings are in a list that the datasources' reference is made with.
 const DATASOURCE: Type = map(&[
-    key("max_wait", &[NUMBER, STR.format(Format::Digits)]),
+    key("max_wait", &SECONDS),
+    key("max_wait_cached", &SECONDS),
     key("metadata_urls", &[list(&[STR])]),
-    key("retries", &[NUMBER, STR.format(Format::Digits)]),
-    key("timeout", &[NUMBER, STR.format(Format::Digits)]),
+    key("retries", &SECONDS),
+    key("sec_between_retries", &SECONDS),
+    key("sleep_time", &SECONDS),
+    key("timeout", &SECONDS),
+    key("wait", &SECONDS),
+    key("wait_retry", &SECONDS),
 ])
 .open();
+
+/// Seconds, or attempts: `retry::number` of the datasources.
+const SECONDS: [Type; 2] = [NUMBER.range(0, 3600), STR.format(Format::Digits)];
 
 pub static SECTIONS: &[Section] = &[Section::new(
     "base",
