@@ -61,6 +61,30 @@ check "upgrade: a stage that was disabled stays so" \
   not test -e "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
 check "upgrade: an edited cloud.cfg is kept" grep -q '^# mine' "$root/etc/cloud/cloud.cfg"
 
+# An image gets the policy, which loads modules, in the same transaction as this package or later.
+cat >"$work/policy.spec" <<'POLICY'
+Name: selinux-policy-targeted
+Version: 42
+Release: 1
+Summary: stands for the distribution's
+License: none
+BuildArch: noarch
+%description
+%post
+printf '#!/bin/sh\necho "$*" >>/semodule.log\n' >/usr/sbin/semodule
+chmod +x /usr/sbin/semodule
+%postun
+rm /usr/sbin/semodule
+%files
+POLICY
+check "a package of a policy is made" rpmbuild -bb --define "_topdir $work/top" "$work/policy.spec"
+policy=$work/top/RPMS/noarch/selinux-policy-targeted-42-1.noarch.rpm
+loads_module() { "$@" && in_rpmdb -e selinux-policy-targeted && grep -q -- '-i /usr/share/selinux/packages/firstlight.cil' "$root/semodule.log"; }
+check "a later policy gets the module" loads_module install_it -i "$policy"
+rm -f "$root/semodule.log"
+check "a later policy of the same transaction gets the module" loads_module install_it -U --replacepkgs --noorder "$rpm" "$policy"
+rm -f "$root/semodule.log"
+
 mkdir -p "$root/var/lib/cloud/instances/i-test/sem"
 check "erases" in_rpmdb -e firstlight
 check "erased: the edited cloud.cfg is kept aside" grep -q '^# mine' "$root/etc/cloud/cloud.cfg.rpmsave"
