@@ -153,7 +153,7 @@ impl Place {
 /// The user-data of a page's machine that does not need its own.
 const SHORT: &str = "#cloud-config\nhostname: h\n";
 
-/// Returns whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
+/// Returns whether the output has the shown lines. `…` in a line is any text of at least one character, and a line of its own any lines.
 fn matches(shown: &[&str], output: &[&str]) -> bool {
     match (shown, output) {
         ([], rest) => rest.is_empty(),
@@ -166,8 +166,22 @@ fn matches(shown: &[&str], output: &[&str]) -> bool {
 fn line_matches(shown: &str, line: &str) -> bool {
     let Some((begin, rest)) = shown.split_once('…') else { return shown == line };
     line.strip_prefix(begin).is_some_and(|line| {
-        (0..=line.len()).any(|at| line.get(at..).is_some_and(|tail| line_matches(rest, tail)))
+        (1..=line.len()).any(|at| line.get(at..).is_some_and(|tail| line_matches(rest, tail)))
     })
+}
+
+#[test]
+fn text_that_is_left_out_is_not_empty() {
+    for (shown, line, expected) in [
+        ("…: root", "i-1: root", true),
+        ("…: root", ": root", false),
+        ("boot of …", "boot of ", false),
+        ("a…b…", "a1b2", true),
+        ("a…b…", "ab2", false),
+        ("a", "a", true),
+    ] {
+        assert_eq!(line_matches(shown, line), expected, "{shown}, {line}");
+    }
 }
 
 /// The pages add the directory of `make release` to the search path, so it has all names of the programs.
