@@ -273,7 +273,7 @@ pub const CLOUDS: &[Cloud] = &[
         stages: Stages::NETWORK,
         identify_order: 0,
         rules: &[],
-        note: "nothing: the fallback if no other datasource is found",
+        note: "nothing: the fallback of the stages, which are enabled by another one, or by a list with at most one other name",
     },
 ];
 
