@@ -112,10 +112,10 @@ fi
 
 for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extensions packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
   packaging/service-stage deb/build \
-  packaging/release packaging/recipes/alpine/APKBUILD deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
+  packaging/release packaging/recipes/alpine/{APKBUILD,firstlight.post-install} deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
   sh -n "$script" || fail "$script"
 done
-for script in tests/fresh tests/boot-init-systems tests/dist.sh tests/release.sh packaging/recipes/arch/PKGBUILD packaging/recipes/gentoo/*.ebuild; do bash -n "$script" || fail "$script"; done
+for script in tests/fresh tests/boot-init-systems tests/dist.sh tests/release.sh packaging/recipes/arch/{PKGBUILD,firstlight.install} packaging/recipes/gentoo/*.ebuild; do bash -n "$script" || fail "$script"; done
 # Builders of distributions have no network.
 if grep -v '^ *#\|echo' packaging/build | grep -q 'rustup\|curl\|packaging/fetch'; then fail "packaging/build downloads something"; fi
 bash -n packaging/completions/cloud-init || fail "completion"
@@ -142,6 +142,23 @@ done
 for file in packaging/recipes/*/{APKBUILD,PKGBUILD,*.ebuild,package.nix,*.bb,*.mk}; do
   [ ! -e "$file" ] || grep -q "$homepage/releases" "$file" || fail "$file has another address than the homepage in Cargo.toml ($homepage)"
 done
+# Each recipe has the licences of what is linked in: those of the rpm's tag, which tests/dist.sh compares with the SBOM. Of a choice,
+# one is enough. Each installs the notices and the SBOM; Buildroot collects the notices itself.
+python3 - <<'CHECK' || fail "licences of recipes"
+import re
+tag = re.search(r"^License: *(.*)$", open("rpm/firstlight.spec").read(), re.M)[1]
+needed = [set(part.strip("() ").split(" OR ")) for part in tag.split(" AND ")]
+# The names that Gentoo, Buildroot and Nix have in place of SPDX's.
+spdx = {"BSD": "BSD-3-Clause", "LGPL-2.1+": "LGPL-2.1-or-later", "asl20": "Apache-2.0", "bsd3": "BSD-3-Clause", "isc": "ISC",
+        "lgpl21Plus": "LGPL-2.1-or-later", "mit": "MIT"}
+for path in ("alpine/APKBUILD", "arch/PKGBUILD", "buildroot/firstlight.mk", "gentoo/firstlight.ebuild", "nix/package.nix", "yocto/firstlight.bb"):
+    text = open(f"packaging/recipes/{path}").read()
+    words = re.search(r"^\s*(?:FIRSTLIGHT_)?licen[sc]e *= *(.*)$", text, re.M | re.I)[1].replace("with lib.licenses", "")
+    named = {spdx.get(word, word) for word in re.findall(r"[\w.+-]+", words)} - {"AND"}
+    lacks = [choice for choice in needed if not choice & named]
+    assert not lacks and named <= set().union(*needed), f"{path}: lacks {lacks}, has {named}"
+    assert "licences.txt" in text and ("sbom.cdx.json" in text or "buildroot" in path), path
+CHECK
 # What recipes take from the source release.
 for path in $(grep -rhoE '(packaging|rpm|deb|docs)/[A-Za-z0-9/._-]*[A-Za-z0-9]' packaging/recipes rpm/firstlight.spec deb/rules | sort -u); do
   [ -e "$path" ] || fail "recipes use $path, which does not exist"

@@ -7,7 +7,8 @@
 FIRSTLIGHT_VERSION = @VERSION@
 FIRSTLIGHT_SOURCE = firstlight-$(FIRSTLIGHT_VERSION).tar.xz
 FIRSTLIGHT_SITE = https://firstlight.example/releases
-FIRSTLIGHT_LICENSE = Apache-2.0
+# With what is linked in statically.
+FIRSTLIGHT_LICENSE = Apache-2.0, BSD-3-Clause, ISC, LGPL-2.1+, MIT
 FIRSTLIGHT_LICENSE_FILES = LICENSE licences.txt
 FIRSTLIGHT_DEPENDENCIES = host-python3 host-rustc util-linux
 

@@ -10,7 +10,8 @@ DESCRIPTION="Cloud instance initialization, compatible with cloud-init"
 HOMEPAGE="https://firstlight.example/"
 SRC_URI="https://firstlight.example/releases/${P}.tar.xz"
 
-LICENSE="Apache-2.0 0BSD BSD ISC LGPL-2.1+ MIT Unlicense ZLIB"
+# With what is linked in statically.
+LICENSE="Apache-2.0 BSD ISC LGPL-2.1+ MIT"
 SLOT="0"
 KEYWORDS="~amd64 ~arm64"
 
@@ -38,10 +39,14 @@ src_test() {
 
 src_install() {
 	packaging/install VARIANT=gentoo BIN=build/bin DESTDIR="${ED}" VERSION="${PV}" || die
-	dodoc CHANGELOG.md README.md licences.txt
+	insinto /usr/lib/systemd/system-preset
+	doins packaging/systemd/85-cloud-init.preset
+	dodoc CHANGELOG.md README.md licences.txt sbom.cdx.json
 }
 
 pkg_postinst() {
+	elog "To enable Firstlight, which then starts on machines with a datasource:"
+	elog "systemd: systemctl preset cloud-init-{local,network}.service cloud-{config,final}.service cloud-init-hotplugd.socket"
 	elog "OpenRC: rc-update add cloud-init-ds-identify boot; rc-update add cloud-init-local boot"
 	elog "        rc-update add cloud-init default; rc-update add cloud-config default; rc-update add cloud-final default"
 }

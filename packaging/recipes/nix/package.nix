@@ -28,13 +28,16 @@ stdenv.mkDerivation rec {
     runHook preInstall
     packaging/install VARIANT=unknown BIN=build/bin DESTDIR=$out PREFIX= VERSION=${version}
     substituteInPlace $out/lib/systemd/system/*.service --replace-quiet /lib/cloud-init/ $out/lib/cloud-init/
+    install -Dm644 licences.txt $out/share/licenses/firstlight/licences.txt
+    install -Dm644 sbom.cdx.json $out/share/doc/firstlight/sbom.cdx.json
     runHook postInstall
   '';
 
   meta = {
     description = "Cloud instance initialization, compatible with cloud-init";
     homepage = "https://firstlight.example/";
-    license = lib.licenses.asl20;
+    # With what is linked in statically.
+    license = with lib.licenses; [ asl20 bsd3 isc lgpl21Plus mit ];
     platforms = lib.platforms.linux;
     mainProgram = "cloud-init";
   };

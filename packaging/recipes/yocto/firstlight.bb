@@ -4,7 +4,8 @@ HOMEPAGE = "https://firstlight.example/"
 BUGTRACKER = "https://firstlight.example/"
 SECTION = "base"
 CVE_PRODUCT = "firstlight cloud-init"
-LICENSE = "Apache-2.0"
+# With what is linked in statically.
+LICENSE = "Apache-2.0 & BSD-3-Clause & ISC & LGPL-2.1-or-later & MIT"
 LIC_FILES_CHKSUM = "file://LICENSE;md5=@LICENSE_MD5@"
 
 # libblkid is linked in statically: local.conf has DISABLE_STATIC:pn-util-linux = "".
@@ -24,14 +25,17 @@ do_configure:append() {
     cat ${S}/.cargo/config.toml >>${CARGO_HOME}/config.toml
 }
 
-# The generator starts the stages, so that nothing is enabled. VARIANT selects the defaults (packaging/variants).
+# VARIANT selects the defaults (packaging/variants).
 FIRSTLIGHT_VARIANT ?= "unknown"
 do_install() {
     cd ${S}
     packaging/install VARIANT=${FIRSTLIGHT_VARIANT} BIN=${B}/target/${CARGO_TARGET_SUBDIR} DESTDIR=${D} PREFIX=${prefix} VERSION=${PV}
     install -Dm 0644 packaging/systemd/85-cloud-init.preset ${D}${systemd_unitdir}/system-preset/85-cloud-init.preset
+    install -Dm 0644 licences.txt ${D}${datadir}/licenses/${BPN}/licences.txt
+    install -Dm 0644 sbom.cdx.json ${D}${docdir}/${BPN}/sbom.cdx.json
 }
 
+# Enabled, as is BitBake's default; the generator starts them only on a machine with a datasource.
 SYSTEMD_SERVICE:${PN} = "cloud-init-local.service cloud-init-network.service cloud-config.service cloud-final.service cloud-init-hotplugd.socket"
 FILES:${PN} += "${prefix}/lib ${systemd_unitdir} ${datadir}"
 CONFFILES:${PN} = "${sysconfdir}/cloud/cloud.cfg ${sysconfdir}/cloud/cloud.cfg.d/05_logging.cfg"
