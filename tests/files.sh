@@ -20,10 +20,17 @@ done
 variants=$(sed -n 's/^variant //p' packaging/variants)
 for variant in $variants; do
   root=$work/$variant
+  family=$(echo '@FAMILY@' | packaging/render "$variant")
   packaging/install VARIANT="$variant" BIN="$work/bin" DESTDIR="$root" VERSION=1.2.3
   [ ! -e "$root/etc/systemd" ] || fail "$variant: a package enables its units when it is installed"
   broken=$(find "$root" -xtype l)
   [ -z "$broken" ] || fail "$variant: dangling links: $broken"
+  # packaging/README.md lists the directories of all files, with the defaults of its settings.
+  case $family in redhat) libexec=/usr/libexec/cloud-init ;; *) libexec=/usr/lib/cloud-init ;; esac
+  listed=$(sed -n "/^### Installed files/,/^### Upgrade/s/^\(| \`[^|]*\) | .*/\1/p" packaging/README.md | grep -o '`[^`]*`' | tr -d '`' |
+    sed "s,^PREFIX,/usr,; s,^LIBEXECDIR,$libexec,; s,.*,^&/,")
+  unlisted=$(cd "$root" && find . ! -type d | sed 's/^[.]//' | grep -v -f <(echo "$listed") || :)
+  [ -z "$unlisted" ] || fail "$variant: packaging/README.md does not list $unlisted"
   # `distro:` may name another distribution.
   for template in hosts.redhat hosts.suse chrony.conf.centos chrony.conf.cos ntp.conf.sles sources.list.ubuntu; do
     [ -f "$root/etc/cloud/templates/$template.tmpl" ] || fail "$variant: no template $template"
