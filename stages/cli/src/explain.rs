@@ -10,6 +10,7 @@ use system::{Error, warning};
 use userdata::parts::expand;
 
 use crate::arguments::{Explain, Schema};
+use crate::book;
 use crate::exit::fail;
 use crate::machine::Machine;
 use crate::schema::{PART_LAYERS, configs, documents, entry, merge_parts, read_input, replay_merge};
@@ -37,13 +38,13 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
         keys = explain(&settings.merged, &inputs, &[first]);
     }
     let text = match (docs, modules::where_key_belongs(first)) {
-        (Ok(text), _) => text,
+        (Ok(text), _) => with_entry(text),
         (Err(_), _) if keys.iter().any(|key| key.exists) => match entry(path) {
-            Some(entry) => format!("{path}\n\nIn the book: {entry}\n"),
+            Some(entry) => format!("{path}\n\nIn the book: {}\n", book::place(&entry)),
             None => format!("{path}: not a documented key\n"),
         },
         (Err(_), Some(place)) => {
-            let entry = entry(path).map(|entry| format!(": {entry}")).unwrap_or_default();
+            let entry = entry(path).map(|entry| format!(": {}", book::place(&entry))).unwrap_or_default();
             return fail(&format!("'{first}' is not a key of cloud-config; {place}{entry}"));
         }
         (Err(near), None) => {
@@ -71,11 +72,17 @@ fn docs(name: &str) -> ExitCode {
     let text = schema::module_docs(name).ok_or_else(|| {
         config::did_you_mean(name, schema::module_names().iter().copied()).map(str::to_string)
     });
-    match text.or_else(|module| schema::key_docs(name).map_err(|key| module.or(key))) {
+    match text.or_else(|module| schema::key_docs(name).map(with_entry).map_err(|key| module.or(key))) {
         Ok(text) => print!("{text}"),
         Err(near) => return unknown("module or key", name, near),
     }
     ExitCode::SUCCESS
+}
+
+/// Adds the place of the key's entry in the book to its documentation.
+fn with_entry(text: String) -> String {
+    let entry = schema::entry(&text).map(|entry| book::place(&entry)).unwrap_or_default();
+    text + "\nIn the book: " + &entry + "\n"
 }
 
 fn unknown(kind: &str, name: &str, near: Option<String>) -> ExitCode {

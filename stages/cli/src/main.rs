@@ -7,6 +7,7 @@ mod terminal;
 mod analyze;
 mod ancestors;
 mod arguments;
+mod book;
 mod clean;
 mod cloud_id;
 mod collect_logs;

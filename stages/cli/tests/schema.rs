@@ -151,7 +151,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
              | ^^^^^^^^\n\
              {bad}:4:12: warning: ca-certs.remove-defaults: Deprecated in version 22.3. Use **remove_defaults** \
              instead.\n 4 | ca-certs: … remove-defaults: …\n   |             ^^^^^^^^^^^^^^^\n\
-             See: cloud-init explain runcmd, docs/reference/cloud-config.html#runcmd\n\
+             See: cloud-init explain runcmd, docs/reference/cloud-config.html#runcmd (package firstlight-doc)\n\
              Error: Invalid schema: user-data\n\n"
         )
     );
@@ -224,7 +224,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
          {wrong}:2:18: warning: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n \
          2 | ethernets: … adresses: …\n   |              ^^^^^^^^\n\
          {wrong}:2:51: error: network.ethernets.e0.match.mac: unknown key\n 2 | ethernets: … mac: …\n   |              ^^^\n\
-         See: docs/reference/network-config.html\n\
+         See: docs/reference/network-config.html (package firstlight-doc)\n\
          Error: Invalid schema: network-config\n\n"
     );
     assert_eq!(
@@ -236,7 +236,7 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     let expected = format!(
         "{wrong}:2:9: warning: network.vlans.v: undefined parent device e0\n 2 | vlans: … v: …\n   |          ^\n\
          {wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: … adresses: …\n   \
-         |          ^^^^^^^^\nSee: docs/reference/network-config.html\n"
+         |          ^^^^^^^^\nSee: docs/reference/network-config.html (package firstlight-doc)\n"
     );
     assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), expected));
     // What the boot finds, with the boot's text; an error where the boot ignores the value.
@@ -589,7 +589,7 @@ fn keys_are_explained_with_their_origin() {
     for wanted in [
         "packages\n--------\n  packages: ",
         "\nModule package_update_upgrade_install, which runs in the final stage, once-per-instance.\n\nExample:\n  packages:\n",
-        "\nIn the book: docs/reference/cloud-config.html#packages\n",
+        "\nIn the book: docs/reference/cloud-config.html#packages (package firstlight-doc)\n",
         ":\npackages\n    from      user-data part-001, line 3: 1 item\n",
     ] {
         assert!(code == 0 && out.contains(wanted), "{wanted}: {out}");
@@ -645,6 +645,7 @@ fn keys_of_other_configurations_are_named_with_their_entry() {
         let (_, out, err) = machine.run_words(&["explain", key]);
         let entry = (out + &err).split_once("docs/reference/").map(|(_, entry)| entry.to_string());
         let entry = entry.unwrap_or_else(|| panic!("{key}")).lines().next().unwrap().to_string();
+        let entry = entry.trim_end_matches(" (package firstlight-doc)");
         let (page, anchor) = entry.split_once(".html").unwrap();
         let text = std::fs::read_to_string(format!("../../docs/reference/{page}.md")).unwrap();
         let anchor = anchor.trim_start_matches('#');
@@ -654,7 +655,8 @@ fn keys_of_other_configurations_are_named_with_their_entry() {
     let (_, out, err) =
         machine.run_words(&["schema", "-c", &machine.root.join("wrong.cfg").display().to_string()]);
     assert!(
-        (out.clone() + &err).contains("See: docs/reference/image-config.html#def_log_file\n"),
+        (out.clone() + &err)
+            .contains("See: docs/reference/image-config.html#def_log_file (package firstlight-doc)\n"),
         "{out}{err}"
     );
 }

@@ -91,7 +91,13 @@ pub fn key_docs(path: &str) -> Result<String, Option<String>> {
         text += "\nExample:\n";
         example.lines().for_each(|line| text += &format!("  {line}\n"));
     }
-    Ok(text + "\nIn the book: docs/reference/cloud-config.html#" + &key.replace(['<', '>'], "") + "\n")
+    Ok(text)
+}
+
+/// Returns the book's page with the anchor of a key, from the text of [`key_docs`].
+pub fn entry(docs: &str) -> Option<String> {
+    let key = docs.lines().next()?.replace(['<', '>'], "");
+    Some(format!("docs/reference/cloud-config.html#{key}"))
 }
 
 /// Returns the paths of all keys that are not deprecated, each below its parent.

@@ -14,7 +14,7 @@ mod usable;
 
 pub use advice::{OF_NOBODY, advice, keys_of_nobody};
 pub use check::{check_cloud_config, check_network};
-pub use docs::{key_docs, key_paths, module_docs};
+pub use docs::{entry, key_docs, key_paths, module_docs};
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;
 pub use tables::module_names;

@@ -267,7 +267,8 @@ fn every_key_has_an_anchor() {
     let page = std::fs::read_to_string(source_path("docs/reference/cloud-config.md")).unwrap();
     for key in super::key_paths() {
         let docs = super::key_docs(&key).unwrap();
-        let anchor = docs.split_once("cloud-config.html#").unwrap().1.lines().next().unwrap();
+        let entry = super::entry(&docs).unwrap();
+        let anchor = entry.split_once("cloud-config.html#").unwrap().1;
         assert!(page.contains(&format!("<a id=\"{anchor}\">")), "{key}: {anchor}");
     }
 }

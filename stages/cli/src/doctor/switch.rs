@@ -135,12 +135,11 @@ fn configuration(settings: &Settings, inputs: &[MergeInput], findings: &mut Find
     }
 }
 
-const DATASOURCE: &str = "a datasource in Python does not run: docs/how-to/switch.md has the alternatives";
+const DATASOURCE: &str = "a datasource in Python does not run: docs/how-to/switch.html (package firstlight-doc) has the alternatives";
 
 /// Adds modules in Python: those in lists, and files that are not cloud-init's or were changed.
 fn modules(sys: &System, settings: &Settings, python: &[String], findings: &mut Findings) {
-    const BECOMES: &str =
-        "it is skipped, with a line in the log: make it a script or an extension (docs/how-to/switch.md)";
+    const BECOMES: &str = "it is skipped, with a line in the log: make it a script or an extension (docs/how-to/switch.html in the package firstlight-doc)";
     for list in LISTS {
         let entries = settings.merged.get(list);
         for entry in modules::parse_module_list(entries).0 {

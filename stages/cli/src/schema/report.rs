@@ -13,6 +13,7 @@ use system::single_line;
 
 use super::validation::{Document, Validation};
 use crate::arguments::Schema;
+use crate::book;
 use crate::finding::Severity;
 
 /// The maximum number of characters of a line that are shown.
@@ -97,15 +98,14 @@ fn reference(result: &Validation) -> Option<String> {
     found.find_map(|finding| {
         let key = result.key(finding);
         if let Some(entry) = entry(&key) {
-            return Some(entry);
+            return Some(book::place(&entry));
         }
         let mut path = &*key;
         loop {
             if let Ok(docs) = schema::key_docs(path) {
-                let page = docs.lines().next_back().and_then(|line| line.split_once(": "));
                 // Up to a name of the user's own, which a shell would not take.
                 let key = docs.lines().next()?.split(".<").next()?;
-                return Some(format!("cloud-init explain {key}, {}", page?.1));
+                return Some(format!("cloud-init explain {key}, {}", book::place(&schema::entry(&docs)?)));
             }
             path = path.rsplit_once('.')?.0;
         }
