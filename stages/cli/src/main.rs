@@ -5,7 +5,6 @@
 mod terminal;
 
 mod analyze;
-mod ancestors;
 mod arguments;
 mod book;
 mod clean;
@@ -24,6 +23,7 @@ mod plan;
 mod query;
 mod report;
 mod schema;
+mod stage_processes;
 mod stage_table;
 mod stages;
 mod state_files;

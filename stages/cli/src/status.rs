@@ -52,8 +52,9 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let mut report = Report::read(machine);
     let is_open = |report: &Report| matches!(report.state, State::Running | State::NotStarted);
     // A script of a stage would wait forever, because the stage waits for the script.
+    let host = System::new("/");
     let stage =
-        (args.wait && is_open(&report)).then(|| crate::ancestors::calling_stage(&System::new("/"))).flatten();
+        (args.wait && is_open(&report)).then(|| crate::stage_processes::calling_stage(&host)).flatten();
     let mut patience = Patience::default();
     let mut line = LiveLine::on_terminal(args.format == StatusFormat::Tabular);
     while args.wait && stage.is_none() && is_open(&report) {
@@ -65,7 +66,7 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
         }
         machine.sys.clock().sleep(POLL_INTERVAL);
         report = Report::read(machine);
-        let has_sign = !report.is_unknown(machine) || crate::ancestors::may_run(&machine.sys);
+        let has_sign = !report.is_unknown(machine) || crate::stage_processes::may_run(&host);
         let has_no_verdict = report.has_no_verdict(machine);
         if let Some(why) = patience.end(has_no_verdict, has_sign, machine.sys.clock().elapsed()) {
             report.fail(why);

@@ -126,14 +126,23 @@ fn is_of_this_boot(boot: &Boot, id: &str) -> bool {
     id_of_this_boot(boot).as_deref() == Some(id.trim())
 }
 
+/// Asks the cached instance's datasource whether the machine is still that instance, also if it is no longer in
+/// `datasource_list`: an administrator who shortens the list afterwards does not want a new instance.
 fn check(boot: &Boot, instance: &Instance) -> IdentityCheck {
-    match datasource(&instance.datasource) {
-        Some(row) if boot.datasource_list().iter().any(|entry| is_name(entry, row.name)) => {
-            (row.check)(&boot.search_context(), instance)
+    let Some(row) = datasource(&instance.datasource) else {
+        return IdentityCheck::Unknown(format!("unknown datasource {}", instance.datasource));
+    };
+    let ctx = boot.search_context();
+    match (row.check)(&ctx, instance) {
+        IdentityCheck::Unknown(_) if !is_listed(boot, instance) && !is_same_machine(&ctx, instance) => {
+            IdentityCheck::Different(format!("datasource_list no longer contains {}", row.name))
         }
-        Some(row) => IdentityCheck::Different(format!("datasource_list no longer contains {}", row.name)),
-        None => IdentityCheck::Unknown(format!("unknown datasource {}", instance.datasource)),
+        checked => checked,
     }
+}
+
+fn is_listed(boot: &Boot, instance: &Instance) -> bool {
+    boot.datasource_list().iter().any(|entry| is_name(entry, &instance.datasource))
 }
 
 fn search_datasources(
@@ -205,7 +214,13 @@ fn search_datasources(
     let (id, description) = (&instance.id, &instance.description);
     let check = if is_known_machine {
         let reason = "as the firmware's identity (DMI) has not changed";
-        warning!(boot.sys, "using the cached instance {id} ({description}), {reason}: {why}");
+        // A datasource that was taken off the list is not expected.
+        let level = if is_listed(boot, &instance) { Level::Warning } else { Level::Info };
+        boot.sys.log().record(
+            level,
+            file!(),
+            format_args!("using the cached instance {id} ({description}), {reason}: {why}"),
+        );
         "the firmware's identity has not changed; keeping the cached instance"
     } else {
         warning!(

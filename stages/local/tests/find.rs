@@ -308,11 +308,35 @@ fn instance_of_python_belongs_to_the_stage_that_found_it() {
     }
 }
 
+/// `[None]` in /etc/cloud, once a machine is set up, stops later searches, as it does with cloud-init: the seed still says
+/// that this is i-1. Without the seed, only the firmware can tell.
+#[test]
+fn shortened_datasource_list_keeps_the_instance() {
+    for list in ["[None]", "[ConfigDrive, None]", "[ConfigDrive]"] {
+        let machine = Machine::new("i-1");
+        machine.put("sys/class/dmi/id/product_uuid", "11111111-2222-3333-4444-555555555555\n");
+        machine.boot();
+        machine.put("etc/cloud/cloud.cfg.d/1.cfg", format!("datasource_list: {list}\n"));
+        let log = machine.boot();
+        assert!(log.contains("restored from checked cache"), "{list}: {log}");
+        machine.lose_seed();
+        let log = machine.boot();
+        assert!(log.contains("as the firmware's identity (DMI) has not changed"), "{list}: {log}");
+        assert!(!log.contains("[WARNING]"), "{list}: {log}");
+        assert_eq!((machine.link().as_deref(), machine.id().as_str()), (Some("i-1"), "i-1"), "{list}");
+        machine.put("sys/class/dmi/id/product_uuid", "99999999-2222-3333-4444-555555555555\n");
+        let log = machine.boot();
+        assert!(log.contains("datasource_list no longer contains NoCloud"), "{list}: {log}");
+        assert_ne!(machine.id(), "i-1", "{list}");
+    }
+}
+
 #[test]
 fn changed_datasource_list_ends_the_instance() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ConfigDrive]\n");
+    machine.lose_seed();
     let log = machine.boot();
     assert!(log.contains("datasource_list no longer contains NoCloud"), "{log}");
     // No instance is found: the link to the old one is removed, its files are kept.
@@ -321,6 +345,8 @@ fn changed_datasource_list_ends_the_instance() {
     machine.put("config-drive/openstack/latest/meta_data.json", "{\"uuid\": \"u-1\"}");
     machine.boot();
     assert_eq!(machine.link().as_deref(), Some("u-1"));
+    std::fs::remove_dir_all(machine.path("config-drive")).unwrap();
+    machine.seed("i-1");
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [nocloud, Nowhere, 7]\n");
     machine.boot();
     assert_eq!(machine.link().as_deref(), Some("i-1"));

@@ -320,7 +320,7 @@ fn read_activities(machine: &Machine) -> Vec<(String, f64)> {
     let Some(work) = sys.read_activities(&machine.layout.run(state::ACTIVITY_FILE)) else {
         return Vec::new();
     };
-    if sys.is_live() && !crate::ancestors::is_stage(sys, work.pid) {
+    if sys.is_live() && !crate::stage_processes::is_stage(sys, work.pid) {
         return Vec::new();
     }
     let now = sys.clock().uptime();

@@ -1,5 +1,5 @@
-//! Finds the stage that waits for this process. If a user's script runs `cloud-init status --wait`, the command would wait for
-//! the stage, and the stage for the script.
+//! Finds stages among the processes of this machine, first the one that waits for this process: if a user's script runs
+//! `cloud-init status --wait`, the command would wait for the stage, and the stage for the script.
 
 use system::System;
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stage_is_found_among_the_ancestors() {
+    fn stage_is_found_among_the_parents() {
         let of = |processes: &[(u32, u32, &str, &str)], from| {
             ancestor(from, |pid| {
                 let (_, parent, name, arguments) = processes.iter().find(|(p, ..)| *p == pid)?;
