@@ -216,8 +216,11 @@ END
 python3 pro.py
 on health
 python3 -c 'import cloudinit; from cloudinit import features, version; print(version.version_string(), features.ERROR_ON_USER_DATA_FAILURE)'
-python3 -c 'from cloudinit.cmd.status import get_status_details as details; print(details().status.value)'
-python3 -c 'import cloudinit.util' 2>&1 | tail -n 1
+python3 -c 'from cloudinit.cmd.status import get_status_details; d = get_status_details(); print(d.status.value, d.condition_status.name, d.boot_status_code.value, len(d))'
+for line in 'import cloudinit.util' 'from cloudinit import util' 'from cloudinit.safeyaml import load_with_marks'; do
+    python3 -c "$line" 2>&1 | tail -n 1
+done
+python3 -c 'from cloudinit import safeyaml; print(hasattr(safeyaml, "load_with_marks"))'
 on units
 systemctl is-enabled cloud-init.service cloud-init-network.service | tr '\n' ' '
 "#;
@@ -238,8 +241,13 @@ const EXPECTED: &[(&str, &str)] = &[
     ("ubuntu-pro", "True ['ubuntu_pro']"),
     (
         "health",
-        "26.2 True\ndone\nModuleNotFoundError: cloudinit.util: this machine's cloud-init (Firstlight) is not written in Python; \
-         use the command: cloud-init --help",
+        "26.2 True\ndone PEACHY enabled-by-generator 9\n\
+         ModuleNotFoundError: cloudinit.util: this machine's cloud-init (Firstlight) is not written in Python; \
+         use the command: cloud-init --help\n\
+         ModuleNotFoundError: cloudinit.util: this machine's cloud-init (Firstlight) is not written in Python; \
+         use the command: cloud-init --help\n\
+         ImportError: cloudinit.safeyaml.load_with_marks: this machine's cloud-init (Firstlight) is not written in Python; \
+         use the command: cloud-init --help\nFalse",
     ),
     ("units", "alias enabled"),
 ];

@@ -1,6 +1,6 @@
 //! The cost of parsing and merging is linear in the size of the input, counted in instructions by valgrind.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::process::Command;
@@ -14,6 +14,35 @@ fn cost_of_documents_is_linear() {
 #[ignore = "two minutes of a processor: make slow"]
 fn cost_of_items_is_linear_in_each_module() {
     assert_cost_is_linear("cost_of_items_is_linear_in_each_module", "modules");
+}
+
+/// Each of the findings of a document on one line is shown with its place in that line.
+#[test]
+fn cost_of_findings_is_linear() {
+    let top = scratch::TempDir::new();
+    let file = top.join("user-data");
+    for output in ["--config-file", "--annotate"] {
+        let mut counts = Vec::new();
+        for items in [150, 300, 600] {
+            let list = vec!["{\"path\": \"/a\", \"contents\": 1}"; items].join(", ");
+            fs::write(&file, format!("#cloud-config\n{{\"write_files\": [{list}]}}\n")).unwrap();
+            let mut command = Command::new("valgrind");
+            command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+            command.arg(tests::binaries().join("cloud-init")).args(["schema", output]);
+            match command.args((output == "--annotate").then_some("--config-file")).arg(&file).output() {
+                Ok(done) => counts.push(collected(&String::from_utf8_lossy(&done.stderr))),
+                Err(e) => return tests::not_tried("cost_of_findings_is_linear", &format!("valgrind: {e}")),
+            }
+        }
+        let rates = [counts[1] / counts[0], counts[2] / counts[1]];
+        assert!(rates.iter().all(|rate| *rate < 2.3), "{output}: {counts:?}");
+    }
+}
+
+/// Returns the number of instructions from callgrind's output.
+fn collected(output: &str) -> f64 {
+    let count = output.lines().find_map(|line| line.split_once("Collected : "));
+    count.unwrap_or_else(|| panic!("{output}")).1.trim().parse().unwrap()
 }
 
 fn assert_cost_is_linear(test: &str, inputs: &str) {

@@ -3,6 +3,7 @@
 These modules read files and run the command cloud-init. Every other module of this name, and every other name in these
 modules, raises an ImportError or AttributeError that names the command to use.
 """
+import opcode
 import sys
 
 _COMMANDS = {
@@ -28,7 +29,10 @@ def _missing(module):
     """Return a module's function __getattr__."""
 
     def getattr_(name):
-        raise AttributeError(_message(f"{module}.{name}"))
+        # `from MODULE import NAME` replaces the text of an AttributeError by its own.
+        caller = sys._getframe(1)
+        is_import = caller.f_code.co_code[caller.f_lasti] == opcode.opmap["IMPORT_FROM"]
+        raise (ImportError if is_import else AttributeError)(_message(f"{module}.{name}"))
 
     return getattr_
 
@@ -39,7 +43,8 @@ class _Others:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name.startswith("cloudinit.") and name != "cloudinit.feature_overrides":
-            raise ModuleNotFoundError(_message(name), name=name)
+            # Without the name: `from cloudinit import NAME` hides an error that has it.
+            raise ModuleNotFoundError(_message(name))
 
 
 sys.meta_path.append(_Others)

@@ -1,6 +1,7 @@
 """Checks cloud-configs by the command cloud-init schema."""
 import json
 import logging
+import os
 import subprocess
 import tempfile
 from enum import Enum
@@ -29,6 +30,21 @@ class SchemaType(Enum):
 
     CLOUD_CONFIG = "cloud-config"
     NETWORK_CONFIG = "network-config"
+    NETWORK_CONFIG_V1 = "network-config-v1"
+    NETWORK_CONFIG_V2 = "network-config-v2"
+
+    @property
+    def _document(self):
+        """The name of the schema and of the command's type: one of network-config's describes both versions."""
+        return self.value.removesuffix("-v1").removesuffix("-v2")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes subclasses of the types of YAML as those."""
+
+
+for _type, _represent in ((dict, _Dumper.represent_dict), (list, _Dumper.represent_list), (str, _Dumper.represent_str)):
+    _Dumper.add_multi_representer(_type, _represent)
 
 
 class SchemaValidationError(ValueError):
@@ -50,13 +66,18 @@ class SchemaValidationError(ValueError):
 
 def get_schema(schema_type=SchemaType.CLOUD_CONFIG):
     """Return the JSON schema that Firstlight installs."""
-    with open(f"/usr/share/cloud-init/schema/{schema_type.value}.json", encoding="utf-8") as file:
+    with open(f"/usr/share/cloud-init/schema/{schema_type._document}.json", encoding="utf-8") as file:
         return json.load(file)
+
+
+def _command(path, schema_type):
+    """Return the command that checks a file."""
+    return ["cloud-init", "schema", "--config-file", path, "--schema-type", schema_type._document]
 
 
 def _check(path, schema_type):
     """Return the errors and the deprecations of a file."""
-    command = ["cloud-init", "schema", "--config-file", path, "--schema-type", schema_type.value, "--format", "json"]
+    command = [*_command(path, schema_type), "--format", "json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         findings = [finding for part in json.loads(done.stdout)["documents"] for finding in part["findings"]]
@@ -82,7 +103,7 @@ def validate_cloudconfig_schema(
     """Check a configuration; return whether it is valid. With `strict` raise SchemaValidationError instead of logging."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write("#cloud-config\n" if schema_type is SchemaType.CLOUD_CONFIG else "")
-        yaml.safe_dump(config, file)
+        yaml.dump(config, file, Dumper=_Dumper)
         file.flush()
         errors, deprecations = _check(file.name, schema_type)
     if strict and (errors or deprecations and not log_deprecations):
@@ -95,8 +116,12 @@ def validate_cloudconfig_schema(
 
 
 def validate_cloudconfig_file(config_path, schema=None, schema_type=SchemaType.CLOUD_CONFIG, annotate=False, **_others):
-    """Check a file; raise SchemaValidationError if it is not valid."""
+    """Check a file; return whether it has something to check. Raise SchemaValidationError if it is not valid."""
+    if not os.path.getsize(config_path):
+        return False
     errors, deprecations = _check(config_path, schema_type)
+    if annotate and (errors or deprecations):
+        subprocess.run([*_command(config_path, schema_type), "--annotate"], check=False)
     if errors:
         raise SchemaValidationError(errors, deprecations)
     return True

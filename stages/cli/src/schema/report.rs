@@ -44,12 +44,18 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
         }
         let style = Style { colour: is_person && has_colour(), shows_values: is_person };
         let lines: Vec<Vec<String>> = result.sources.iter().map(|source| lines(&source.text)).collect();
+        // A document on one line may have thousands of findings there.
+        let mut last = None;
         for (finding, severity) in result.by_position() {
             let source = result.source(finding);
             let name = source.map_or(&*part.path, |(_, source)| &*source.name);
-            let index = (finding.at.line as usize).checked_sub(1);
-            let text = source.and_then(|(at, _)| lines.get(at)?.get(index?)).map(String::as_str);
-            for line in excerpt(finding, &result.key(finding), severity, name, text, style) {
+            let place = source.map(|(at, _)| at).zip((finding.at.line as usize).checked_sub(1));
+            if last.as_ref().is_none_or(|(at, _)| *at != place) {
+                let text = place.and_then(|(source, line)| lines.get(source)?.get(line));
+                last = Some((place, text.map(|text| Line::new(text))));
+            }
+            let line = last.as_ref().and_then(|(_, line)| line.as_ref());
+            for line in excerpt(finding, &result.key(finding), severity, name, line, style) {
                 // Escaped already; it may have colours.
                 std::eprintln!("{indent}{line}");
             }
@@ -148,13 +154,33 @@ impl Style {
     }
 }
 
+/// A line of a source, prepared for the places of many findings.
+struct Line<'a> {
+    text: &'a str,
+    /// Where in the text each character begins.
+    characters: Vec<usize>,
+    /// Where the first `{` is.
+    brace: Option<usize>,
+}
+
+impl<'a> Line<'a> {
+    fn new(text: &'a str) -> Line<'a> {
+        Line { text, characters: text.char_indices().map(|(at, _)| at).collect(), brace: text.find('{') }
+    }
+
+    /// Returns where the character at a column, which counts from 0, begins, or the end of the text.
+    fn at(&self, column: usize) -> usize {
+        self.characters.get(column).copied().unwrap_or(self.text.len())
+    }
+}
+
 /// Returns the finding, its line of the source and a mark below its place.
 fn excerpt(
     finding: &Finding,
     key: &str,
     severity: Severity,
     path: &str,
-    line: Option<&str>,
+    line: Option<&Line<'_>>,
     style: Style,
 ) -> Vec<String> {
     let colour = if severity == Severity::Error { "1;31" } else { "1;33" };
@@ -166,12 +192,12 @@ fn excerpt(
     let word = style.paint(colour, severity.as_str());
     let (place, text) = (single_line(&place), format!("{key}{}", finding.message));
     let mut lines = vec![format!("{}: {word}: {}", style.paint("1", &place), single_line(&text))];
-    if let Some(text) = line {
+    if let Some(line) = line {
         let column = (finding.at.column as usize).saturating_sub(1);
         let is_of_key = !finding.key.starts_with("format-l");
         let shown = match style.shows_values {
-            true => Some(window(text, column)),
-            false => keys(text, column, is_of_key),
+            true => Some(window(line, column)),
+            false => keys(line, column, is_of_key),
         };
         let Some((shown, at, width)) = shown else { return lines };
         let number = finding.at.line.to_string();
@@ -184,25 +210,23 @@ fn excerpt(
 
 /// Returns the part of a line around a column without control characters, the column in that part, and the length of the
 /// word there.
-fn window(text: &str, column: usize) -> (String, usize, usize) {
+fn window(line: &Line<'_>, column: usize) -> (String, usize, usize) {
     let start = if column < MAX_WIDTH - 20 { 0 } else { column - MAX_WIDTH / 2 };
     let printable = |c: char| match c {
         '\t' => ' ',
         c if system::is_unprintable(c) => '\u{fffd}',
         c => c,
     };
-    let shown: String = text.chars().skip(start).take(MAX_WIDTH).map(printable).collect();
-    let word = text
-        .chars()
-        .skip(column)
-        .take(MAX_WIDTH / 2)
-        .take_while(|c| !c.is_whitespace() && !":,[]{}".contains(*c));
+    let shown = line.text[line.at(start)..].chars().take(MAX_WIDTH).map(printable).collect();
+    let after = line.text[line.at(column)..].chars().take(MAX_WIDTH / 2);
+    let word = after.take_while(|c| !c.is_whitespace() && !":,[]{}".contains(*c));
     (shown, column - start, word.count().max(1))
 }
 
 /// Returns the first key of a line and, if a key is meant (`is_of_key`), that of the place, with an ellipsis for what is not shown, and
 /// where the mark goes: below the key if that is meant, otherwise below the ellipsis. `None` if there is no key.
-fn keys(text: &str, column: usize, is_of_key: bool) -> Option<(String, usize, usize)> {
+fn keys(line: &Line<'_>, column: usize, is_of_key: bool) -> Option<(String, usize, usize)> {
+    let text = line.text;
     let body = text.trim_start_matches([' ', '-']);
     let start = text.len() - body.len();
     let blank = text.get(..start.min(MAX_WIDTH))?;
@@ -210,8 +234,8 @@ fn keys(text: &str, column: usize, is_of_key: bool) -> Option<(String, usize, us
     if column <= start {
         return Some((format!("{} …", first?), blank.len(), name_at(body)?.len()));
     }
-    let (before, after) = text.split_at(text.char_indices().nth(column).map_or(text.len(), |(at, _)| at));
-    let is_in_braces = is_of_key && before.contains('{');
+    let (before, after) = text.split_at(line.at(column));
+    let is_in_braces = is_of_key && line.brace.is_some_and(|brace| brace < before.len());
     let begin = format!("{} … ", first.as_deref().unwrap_or(blank.trim_end()));
     if let Some(name) = name_at(after).filter(|_| is_in_braces) {
         return Some((format!("{begin}{name}: …"), begin.chars().count(), name.len()));
@@ -262,9 +286,12 @@ fn print_source(result: &Validation, text: &str, is_here: &dyn Fn(&&Finding) -> 
     };
     let errors = marked('E', result.errors().filter(is_here).collect());
     let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).filter(is_here).collect());
+    let mut marks_of: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for (line, mark, _) in errors.iter().chain(&deprecated) {
+        marks_of.entry(*line as usize).or_default().push(mark);
+    }
     for (i, text) in lines(text).iter().enumerate() {
-        let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
-        let marks: Vec<&str> = errors.iter().chain(&deprecated).filter(here).map(|m| m.1.as_str()).collect();
+        let marks = marks_of.remove(&(i + 1)).unwrap_or_default();
         match marks.is_empty() {
             true => println!("{indent}{text}"),
             false => println!("{indent}{text}\t\t# {}", marks.join(",")),
@@ -333,7 +360,7 @@ mod tests {
         let at = Position { source: Some("f".into()), line: 2, column };
         let finding =
             Finding { kind: FindingKind::Unknown, at, key: "k".into(), message: "unknown key".into() };
-        excerpt(&finding, "k", Severity::Error, "f", Some(text), style).join("\n")
+        excerpt(&finding, "k", Severity::Error, "f", Some(&Line::new(text)), style).join("\n")
     }
 
     const LOG: Style = Style { colour: false, shows_values: false };
@@ -362,7 +389,7 @@ mod tests {
         }
         // The place of a syntax error may be in a value.
         let (text, column) = ("a: {b: S: T}", 9);
-        assert_eq!(keys(text, column, false), Some(("a: …".into(), 3, 1)));
+        assert_eq!(keys(&Line::new(text), column, false), Some(("a: …".into(), 3, 1)));
     }
 
     #[test]
