@@ -629,6 +629,13 @@ fn keys_are_explained_with_their_origin() {
     }
     // Of every kind of entry.
     assert!(modules::schema::key_docs("chpasswd.users.type").unwrap().contains("type: hash | text"));
+    for (path, key) in [
+        ("users.0.sudo", "users.sudo"),
+        ("runcmd.0", "runcmd"),
+        ("apt.sources.docker.list.source", "apt.sources.<name>.source"),
+    ] {
+        assert!(modules::schema::key_docs(path).unwrap().starts_with(&format!("{key}\n")), "{path}");
+    }
     assert!(keys.lines().count() > 400 && keys.contains("\nusers.sudo\n"), "{keys}");
 }
 

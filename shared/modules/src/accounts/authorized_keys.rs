@@ -104,11 +104,17 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
 }
 
 /// Returns what a line that is not a key is, without its text, which may be a secret.
+fn is_private(line: &str) -> bool {
+    line.contains("PRIVATE KEY") || line.starts_with("PuTTY-User-Key-File")
+}
+
 fn describe_fault(line: &str) -> String {
     let line = line.trim();
     let word = line.split_whitespace().next().unwrap_or_default();
-    if line.contains("PRIVATE KEY") || line.starts_with("PuTTY-User-Key-File") {
+    if is_private(line) {
         "a private key; take the public one (FILE.pub)".into()
+    } else if line.starts_with(['~', '/']) {
+        "the path of a file; write the key that the file has".into()
     } else if line.contains("SSH2 PUBLIC KEY") {
         "a key in the format of RFC 4716; convert it: ssh-keygen -i -f FILE".into()
     } else if word == "ssh-dss" {
@@ -384,10 +390,12 @@ fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
     user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
 }
 
-/// Returns the index of the first item that is not a key, and what it is: if no item is a key, or the type of this one is unknown.
+/// Returns the index of the first item that is not a key, and what it is: if no item is a key, or this one is a private key or one of
+/// an unknown type.
 pub fn fault(keys: &[String]) -> Option<(usize, String)> {
     let is_bad = |(_, line): &(usize, &str)| parse_line(line).is_none();
-    if let Some((at, line)) = lines(keys).find(|line| is_bad(line) && unknown_type(line.1).is_some()) {
+    let is_certain = |line: &str| is_private(line) || unknown_type(line).is_some();
+    if let Some((at, line)) = lines(keys).find(|line| is_bad(line) && is_certain(line.1)) {
         return Some((at, describe_fault(line)));
     }
     let (at, line) = lines(keys).next().filter(|_| lines(keys).all(|line| is_bad(&line)))?;
@@ -454,6 +462,7 @@ mod tests {
     fn what_is_no_key_is_described_without_its_text() {
         for (line, expected) in [
             ("-----BEGIN OPENSSH PRIVATE KEY-----", "a private key"),
+            ("~/.ssh/secret.pub", "the path of a file"),
             ("---- BEGIN SSH2 PUBLIC KEY ----", "a key in the format of RFC 4716"),
             ("ssh-dss AAAAsecret", "a key of the type ssh-dss"),
             ("AAAAsecret", "a key without its type"),

@@ -3,6 +3,7 @@
 use config::{Finding, Findings, Map, Node, Position, did_you_mean, suggestion};
 
 use super::tables;
+use crate::accounts::authorized_keys;
 use crate::accounts::key_data::{is_cut, key_of};
 use crate::runner::module_list::parse_entry;
 
@@ -75,6 +76,21 @@ pub fn advice(config: &Node, base: &Node, boothooks: &[(String, String)]) -> Vec
             }
         }
     }
+    if let Some(keys) = config.get("ssh_authorized_keys") {
+        let keys = keys.as_seq().unwrap_or(std::slice::from_ref(keys));
+        let texts: Vec<String> =
+            keys.iter().map(|key| key.as_str().unwrap_or_default().to_string()).collect();
+        if let Some((at, fault)) = authorized_keys::fault(&texts) {
+            found.invalid(&keys[at].at, format!("ssh_authorized_keys[{at}]"), fault);
+        }
+    }
+    for key in ["bootcmd", "runcmd"] {
+        for (i, command) in items(key).iter().enumerate() {
+            if let Some((word, problem)) = command.as_seq().and_then(problem_of_words) {
+                found.invalid(&word.at, format!("{key}[{i}]"), problem);
+            }
+        }
+    }
     for (i, file) in items("write_files").iter().enumerate() {
         if let Some((key, problem)) = problem_of_rules(file) {
             let at = file.get(key).map_or(&file.at, |node| &node.at);
@@ -142,6 +158,22 @@ fn is_damaged(line: &str) -> bool {
     let data = key_of(line).map_or("", |(_, data)| data);
     let is_base64 = data.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
     data.len() >= SHORTEST && is_base64 && is_cut(line)
+}
+
+/// Returns the word of a command in the form of a list that only a shell would take as it is meant.
+fn problem_of_words(words: &[Node]) -> Option<(&Node, &'static str)> {
+    const OF_SHELLS: [&str; 6] = ["&&", "||", "|", ">", ">>", "2>&1"];
+    // These have such words as arguments.
+    const OTHERS: [&str; 3] = ["expr", "test", "["];
+    let first = words.first()?.as_str()?;
+    if words.len() == 1 {
+        let is_line = first.contains(' ') && !first.starts_with('/');
+        return is_line
+            .then_some((&words[0], "a list has the program and each argument as an item of its own"));
+    }
+    let is_of_shell = |word: &&Node| word.as_str().is_some_and(|text| OF_SHELLS.contains(&text));
+    let word = words.iter().find(is_of_shell).filter(|_| !OTHERS.contains(&first))?;
+    Some((word, "a list is run without a shell, which would take this word; write the command as a string"))
 }
 
 /// Returns the problem of a misspelled name of a cloud's disk. Other names are those of devices in /dev.
@@ -288,6 +320,45 @@ mod tests {
         let problem = "ssh_authorized_keys: the key is cut off or changed";
         let positions = [(1, 26 + key.len() + 24), (2, 41)];
         assert_eq!(shown[..2], positions.map(|(line, column)| format!("f:{line}:{column}: {problem}")));
+    }
+
+    #[test]
+    fn texts_that_are_no_keys_are_named() {
+        for (text, expected) in [
+            (
+                "[~/.ssh/id_rsa.pub]",
+                Some(
+                    "none of them is a public key of SSH, TYPE BASE64 [COMMENT]: the path of a file; write the key that the file has",
+                ),
+            ),
+            (
+                "[ssh-rsa AAAAB3NzaC1, '-----BEGIN OPENSSH PRIVATE KEY-----']",
+                Some("a private key; take the public one (FILE.pub)"),
+            ),
+            ("[ssh-rsa AAAAB3NzaC1, ~/.ssh/id_rsa.pub]", None),
+        ] {
+            let config = config::yaml::parse("f", &format!("ssh_authorized_keys: {text}")).unwrap().root;
+            let found = advice(&config, &Node::default(), &[]);
+            assert_eq!(found.first().map(|finding| finding.message.as_str()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_for_a_shell_are_named() {
+        for (command, is_good) in [
+            ("[cd, /tmp, '&&', ls]", false),
+            ("[systemctl daemon-reload]", false),
+            ("[echo, a, '>>', /b]", false),
+            ("[sh, -c, 'a && b']", true),
+            ("[find, /a, -exec, rm, '{}', ';']", true),
+            ("[expr, 1, '|', 2]", true),
+            ("['/opt/my program']", true),
+            ("[reboot]", true),
+            ("a && b", true),
+        ] {
+            let config = config::yaml::parse("f", &format!("runcmd: [{command}]")).unwrap().root;
+            assert_eq!(advice(&config, &Node::default(), &[]).is_empty(), is_good, "{command}");
+        }
     }
 
     #[test]

@@ -40,16 +40,20 @@ const OTHER_STAGES: [(&str, &str); 4] = [
 ];
 
 /// Returns the documentation of a key by its dotted path, such as `users.sudo`: types, default, meaning, the keys below it, the
-/// module that reads it, when that runs, an example, and its anchor in the book. Indices (`users[0].sudo`) are ignored.
+/// module that reads it, when that runs, an example, and its anchor in the book. Indices (`users[0].sudo`, `users.0.sudo`) are ignored.
 ///
 /// # Errors
 ///
 /// Fails with the path of the most similar key, if there is one.
 pub fn key_docs(path: &str) -> Result<String, Option<String>> {
     let names: Vec<&str> = path.split('.').map(|name| name.split('[').next().unwrap_or_default()).collect();
-    let (mut place, mut found, mut steps) = (String::new(), Vec::new(), Vec::new());
+    let (mut place, mut found, mut steps) = (String::new(), Vec::new(), Vec::<&str>::new());
     let mut keys: Vec<&'static Field> = tables::top_level().collect();
-    for name in &names {
+    for (i, name) in names.iter().enumerate() {
+        let is_index = i > 0 && name.bytes().all(|b| b.is_ascii_digit());
+        if is_index && found.iter().any(|field: &&Field| has_list(field.types)) {
+            continue;
+        }
         let (named, other): (Vec<&Field>, Vec<&Field>) =
             keys.iter().copied().partition(|field| !is_any(field));
         let mut fields: Vec<&Field> = named.iter().copied().filter(|field| field.name == *name).collect();
@@ -57,6 +61,10 @@ pub fn key_docs(path: &str) -> Result<String, Option<String>> {
             fields.extend(other.first());
         }
         let Some(field) = fields.first() else {
+            // A user's own name may have dots: `apt.sources.docker.list.source`.
+            if i + 1 < names.len() && steps.last().is_some_and(|step| step.starts_with('<')) {
+                continue;
+            }
             let near = did_you_mean(name, named.iter().map(|field| field.name));
             return Err(near.map(|near| config::join_key(&place, near)));
         };
@@ -117,6 +125,14 @@ pub fn key_paths() -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     all.retain(|path: &String| seen.insert(path.clone()));
     all
+}
+
+fn has_list(types: &[Type]) -> bool {
+    types.iter().any(|kind| match kind.base {
+        BaseType::List(_) => true,
+        BaseType::Ref(definition) => has_list(definition.types),
+        _ => false,
+    })
 }
 
 /// Returns whether a key stands for any name.

@@ -217,6 +217,7 @@ mod tests {
             ("help plna", "plan"),
             ("stat", "status' or 'state"),
             ("devel mak", "make-mime"),
+            ("plot", "analyze plot"),
         ] {
             let Parsed::UsageError(message, help) = parse("cloud-init", words(text)) else {
                 panic!("{text}")

@@ -136,7 +136,19 @@ impl Parser {
             if !spec.commands.is_empty() {
                 let choices: Vec<&str> = spec.listed_commands().map(|c| c.name).collect();
                 let Some(command) = spec.subcommand(&word) else {
-                    return Err(invalid_choice(spec.commands_name, &word, &choices));
+                    // `plot` for `analyze plot`.
+                    let is_below = |command: &&CommandSpec| command.commands.iter().any(|c| c.name == word);
+                    return Err(
+                        match (
+                            invalid_choice(spec.commands_name, &word, &choices),
+                            spec.commands.iter().find(is_below),
+                        ) {
+                            (Stop::Error(message), Some(above)) => {
+                                Stop::Similar(message, format!("{} {word}", above.name))
+                            }
+                            (stop, _) => stop,
+                        },
+                    );
                 };
                 matches.command = Some(Box::new(self.command(command)?));
             } else {
