@@ -7,17 +7,14 @@ use distro::{NewUser, UserRules};
 use system::{Command, Error, Result, System, WriteOptions, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
-use crate::accounts::user_keys::{OptionalSecret, UserKeys};
-use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
+use crate::accounts::user_keys::{OptionalSecret, PORTABLE_NAME, UserKeys, is_valid_name};
+use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, NEW_USERS, User, UserList};
 use crate::schema::{NOWHERE, Target};
 use crate::{Context, Frequency, Module, ModuleFlag, last_failure};
 
 pub const MODULE: Module = Module::of::<Keys>("users_groups", Frequency::Instance, run)
     .flags(&[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin])
     .checked_by(check);
-
-/// The file of the instance with the names of the users that this module creates.
-const NEW_USERS: &str = "new-users";
 
 config::keys! {
     pub struct Keys {
@@ -68,24 +65,27 @@ fn run(context: &Context<'_>) -> Result<()> {
         joining.push((&group.name, new));
     }
     let keys = std::cell::LazyCell::new(|| ConfigKeys::of(context.config));
-    let is_refused =
-        |user: &&User| !distro::is_portable_name(&user.name) && context.sys.user(&user.name).is_none();
+    let of_image = context.system_info.at_path(&["default_user", "name"]);
+    let key_of = |user: &User| match of_image.filter(|name| name.at == user.at) {
+        Some(_) => "system_info.default_user.name".into(),
+        None => keys.key_of(&user.name, user.is_default),
+    };
+    let mut has_missing = false;
     for user in &accounts.users {
         // A failure of one must not keep the others from logging in.
         let Err(e) = creator.create_unless_dispensable(user) else { continue };
-        match is_refused(&user) {
+        let is_missing = context.sys.user(&user.name).is_none();
+        has_missing |= is_missing;
+        match is_missing && !distro::is_portable_name(&user.name) {
             // The others are not worse for it, and the default user takes its place.
-            true => {
-                let key = keys.key_of(&user.name, user.is_default);
-                warning!(context.sys, "{}: {e}", context.place(&user.at, &key));
-            }
+            true => warning!(context.sys, "{}: {e}", context.place(&user.at, &key_of(user))),
             false => {
                 warning!(context.sys, "user {}: {e}", user.name);
                 failed.push(e);
             }
         }
     }
-    if accounts.users.iter().any(|user| is_refused(&user)) {
+    if has_missing {
         replaced = Accounts::read(context).users;
         for user in replaced.iter().filter(|user| accounts.users.iter().all(|other| other.name != user.name))
         {
@@ -168,9 +168,23 @@ fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     Some(format!("{need} needs a home directory, but {no_home} is set"))
 }
 
-/// Reports users whose keys conflict, who have no valid SSH key, or whose shell useradd refuses, and members of groups that exist nowhere.
+/// Reports users whose names useradd refuses, whose keys conflict or who have no valid SSH key, and members of groups that exist nowhere.
 fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
     let lacks_user = target.lacks_user(config);
+    let user = config.get("user").map(|user| ("user", user));
+    let image =
+        config.at_path(&["system_info", "default_user"]).map(|user| ("system_info.default_user", user));
+    let listed = config.get("users").and_then(Node::as_seq).unwrap_or_default();
+    let listed = listed.iter().enumerate().map(|(i, user)| (format!("users[{i}]"), user));
+    for (key, user) in user.into_iter().chain(image).map(|(key, user)| (key.into(), user)).chain(listed) {
+        let (key, node) = user.get("name").map_or((key.clone(), user), |name| (format!("{key}.name"), name));
+        let is_refused = |name: &&str| {
+            is_valid_name(name) && !distro::is_portable_name(name) && target.sys.user(name).is_none()
+        };
+        if node.as_str().filter(is_refused).is_some() {
+            found.invalid(&node.at, key, format!("expected {PORTABLE_NAME}"));
+        }
+    }
     for (i, user) in config.get("users").and_then(Node::as_seq).into_iter().flatten().enumerate() {
         let keys = user.as_map().and_then(|_| UserKeys::read(user, &mut Reader::new()));
         if let Some(why) = keys.as_ref().and_then(conflicting_keys) {

@@ -114,6 +114,7 @@ pub(crate) fn context<'a>(boot: &'a Boot, instance: &'a Instance) -> Context<'a>
         source_map: &boot.source_map,
         // The built-in configuration has this key.
         system_info: boot.settings.get("system_info").unwrap_or(&boot.settings.merged),
+        layers: &boot.settings.layers,
         args: &[],
         script_timeout: config::Timeout::Script.of([&boot.settings.merged]),
         is_repeat: false,

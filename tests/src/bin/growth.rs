@@ -172,6 +172,7 @@ fn configure(module: &str, text: String, count: usize, is_planned: bool) {
         config: &config,
         source_map: &config::SourceMap::default(),
         system_info: &Node::null(),
+        layers: &[],
         args: &[],
         script_timeout: std::time::Duration::from_secs(20),
         hotplug: modules::HotplugPolicy::default(),

@@ -43,7 +43,7 @@ pub struct Accounts {
 
 impl Accounts {
     /// Returns the accounts as users_groups has created them: a user that is missing because useradd refuses its name is
-    /// not among them.
+    /// not among them, nor are users of whom none could be created.
     pub fn read(context: &Context<'_>) -> Accounts {
         Self::read_with_report(context, false)
     }
@@ -54,10 +54,18 @@ impl Accounts {
         let mut reader = Reader::new();
         let distro_default = context.system_info.get("default_user");
         let sys = context.sys;
-        let is_refused = |name: &str| {
-            (!report || sys.is_dry_run()) && !distro::is_portable_name(name) && sys.user(name).is_none()
+        let was_tried = !report || sys.is_dry_run();
+        let new_users = context.layout.instance(NEW_USERS);
+        let tried = sys.read_text_if_exists(new_users).ok().flatten().filter(|_| !report).unwrap_or_default();
+        let tried: BTreeSet<&str> = sort::collect(tried.lines());
+        let default_names = context.layers.iter().rev();
+        let machine = Machine {
+            is_refused: &|name| was_tried && !distro::is_portable_name(name) && sys.user(name).is_none(),
+            has_failed: &|name| tried.contains(name) && sys.user(name).is_none(),
+            shell: &|name| sys.user(name).map(|user| user.shell),
+            default_names: default_names.filter_map(|layer| layer.config.at_path(&DEFAULT_NAME)).collect(),
         };
-        let accounts = normalize(context.config, distro_default, &is_refused, &mut reader);
+        let accounts = normalize(context.config, distro_default, &machine, &mut reader);
         if report {
             reader.into_findings().iter().for_each(|finding| context.log_finding(finding));
             // The image's own settings may be deprecated or unknown; the owner of an instance cannot change them.
@@ -72,12 +80,63 @@ impl Accounts {
     }
 }
 
+/// The file of the instance with the names of the users that users_groups creates.
+pub const NEW_USERS: &str = "new-users";
+/// The path of the default user's name in a layer of the configuration.
+const DEFAULT_NAME: [&str; 3] = ["system_info", "default_user", "name"];
 const KEYS: &str = "ssh_authorized_keys";
+/// Shells that end a login.
+const NO_LOGIN: [&str; 2] = ["nologin", "false"];
 
-/// Returns whether an entry of the list of users gives its user a way to log in.
-fn can_log_in((name, map): &(String, Map)) -> bool {
-    let ways = [KEYS, "ssh_import_id", "passwd", "hashed_passwd", "plain_text_passwd", "snapuser"];
-    name == "default" || ways.iter().any(|key| map.get(key).is_some_and(|value| !value.is_falsy()))
+/// What decides which of the configured users are used.
+pub struct Machine<'a> {
+    /// Returns whether useradd refuses a name.
+    pub is_refused: &'a dyn Fn(&str) -> bool,
+    /// Returns whether a user could not be created.
+    pub has_failed: &'a dyn Fn(&str) -> bool,
+    /// Returns the shell of an existing user.
+    pub shell: &'a dyn Fn(&str) -> Option<String>,
+    /// The names of the default user in all layers of the configuration, in descending order of precedence.
+    pub default_names: Vec<&'a Node>,
+}
+
+impl Machine<'_> {
+    /// Returns whether an entry of the list of users gives its user a way to log in.
+    fn can_log_in(&self, (name, map): &(String, Map)) -> bool {
+        let ways = [KEYS, "ssh_import_id", "passwd", "hashed_passwd", "plain_text_passwd", "snapuser"];
+        let shell = (self.shell)(name).or_else(|| map.get("shell")?.scalar_text()).unwrap_or_default();
+        let has_shell = !NO_LOGIN.contains(&shell.rsplit('/').next().unwrap_or_default());
+        name == "default"
+            || has_shell && ways.iter().any(|key| map.get(key).is_some_and(|value| !value.is_falsy()))
+    }
+
+    /// Returns the image's default user with its valid keys. A name that cannot be used is replaced by that of a weaker layer,
+    /// because no user could log in otherwise; without one there is none.
+    fn default_user(&self, map: &Map, reader: &mut Reader) -> Map {
+        let mut valid = valid_keys(map);
+        let Some(name) = map.get("name").filter(|name| !name.is_null()) else { return valid };
+        if is_name(name) && !self.refuses(name) {
+            return valid;
+        }
+        // An invalid one is reported with the other keys.
+        if is_name(name) {
+            reader.nested(&DEFAULT_NAME.join("."), |r| r.report_type_error(name, PORTABLE_NAME));
+        }
+        match self.default_names.iter().find(|name| is_name(name) && !self.refuses(name)) {
+            Some(name) => valid.insert("name", (*name).clone()),
+            None => valid.remove("name"),
+        };
+        valid
+    }
+
+    fn refuses(&self, name: &Node) -> bool {
+        name.scalar_text().is_some_and(|name| (self.is_refused)(&name))
+    }
+}
+
+/// Returns whether a value is a valid name.
+fn is_name(node: &Node) -> bool {
+    UserName::read(node, &mut Reader::new()).is_some()
 }
 
 fn items(node: &Node) -> &[Node] {
@@ -85,11 +144,11 @@ fn items(node: &Node) -> &[Node] {
 }
 
 /// Returns the normal form of a configuration. If no other user can log in, the keys of users whose names are invalid or refused are
-/// those of the default user, and if it is a single one, so are its other settings.
+/// those of the default user, and if it is a single one, so are its other settings. The same holds if no user could be created.
 pub fn normalize(
     config: &Node,
     distro_default: Option<&Node>,
-    is_refused: &dyn Fn(&str) -> bool,
+    machine: &Machine<'_>,
     reader: &mut Reader,
 ) -> Accounts {
     let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| GroupList::read(n, r)));
@@ -99,7 +158,7 @@ pub fn normalize(
     let mut has_refused = false;
     // Invalid names were reported.
     let mut is_usable = |list: &str, name: &str, map: &Map| {
-        let is_usable = is_valid_name(name) && !is_refused(name);
+        let is_usable = is_valid_name(name) && !(machine.is_refused)(name);
         has_refused |= !is_usable;
         if let Some(node) = map.get("name").filter(|_| !is_usable && is_valid_name(name)) {
             reader.nested(list, |r| r.report_type_error(node, PORTABLE_NAME));
@@ -112,20 +171,29 @@ pub fn normalize(
     {
         map.remove("name");
     }
-    let (mut entries, refused): (Vec<_>, Vec<_>) =
+    let (mut entries, mut refused): (Vec<_>, Vec<_>) =
         entries.unwrap_or_default().0.into_iter().partition(|(name, map)| is_usable("users", name, map));
+    // The name of a snap user is another one.
+    if entries.iter().all(|(name, map)| map.get("snapuser").is_none() && (machine.has_failed)(name)) {
+        refused.append(&mut entries);
+    }
+    has_refused |= !refused.is_empty();
     let keys: Vec<Node> =
         refused.iter().filter_map(|(_, map)| map.get(KEYS)).flat_map(items).cloned().collect();
-    if !refused.is_empty() && (entries.is_empty() || !keys.is_empty() && !entries.iter().any(can_log_in)) {
-        let map = match &refused[..] {
+    if !refused.is_empty()
+        && (entries.is_empty() || !keys.is_empty() && !entries.iter().any(|entry| machine.can_log_in(entry)))
+    {
+        let mut map = match &refused[..] {
             [(_, map)] if entries.is_empty() => map.clone(),
             // The other settings of several users do not belong together.
             _ => Map::from_iter([(Node::from(KEYS), Node::from(keys))]),
         };
+        // With these, no login as the user would be possible.
+        ["system", "no_create_home", "ssh_redirect_user"].iter().for_each(|key| _ = map.remove(key));
         entries.push(("default".into(), map));
     }
     let distro_default = distro_default.and_then(Node::as_map).map(|map| {
-        let valid = valid_keys(map);
+        let valid = machine.default_user(map, reader);
         has_refused |= map.get("name").is_some_and(|name| !name.is_null()) && valid.get("name").is_none();
         valid
     });

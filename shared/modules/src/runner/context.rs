@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use config::settings::Layer;
 use config::{Finding, FindingKind, Findings, Key, KeyStruct, Node, Position, Reader, SourceMap};
 use distro::Distro;
 use state::{Instance, Layout};
@@ -49,6 +50,8 @@ pub struct Context<'a> {
     pub source_map: &'a SourceMap,
     /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
     pub system_info: &'a Node,
+    /// The layers of the configuration, in ascending order of precedence.
+    pub layers: &'a [Layer],
     /// Arguments from the module list or the command line.
     pub args: &'a [Node],
     /// The time limit for each script of a user (`timeouts.script`; one hour unless the merged configuration sets it).

@@ -150,6 +150,12 @@ mod tests {
                 "t:1:57: users[0].ssh_authorized_keys[1]: a key of the unknown type ssh-ed2519; did you mean 'ssh-ed25519'?".into(),
             ),
             (
+                "users: ['a@b', amy]\nuser: {name: '${u}'}\nsystem_info: {default_user: {name: '123'}}",
+                ["2:14: user.name", "3:36: system_info.default_user.name", "1:9: users[0]"].map(|at| format!(
+                    "t:{at}: expected a user name of letters, digits, '_', '.' and '-' that is not a number, as useradd requires"
+                )).join("\n"),
+            ),
+            (
                 "write_files: [{path: /a, source: {uri: 'htp://x'}}]",
                 "t:1:40: write_files[0].source.uri: unsupported URL scheme htp".into(),
             ),

@@ -4,6 +4,8 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use config::settings::{Layer, LayerKind};
+use config::{Map, Node};
 use system::WriteOptions;
 
 use crate::tests::sandbox::{Sandbox, yaml};
@@ -131,11 +133,19 @@ fn the_default_user_replaces_a_refused_name() {
     // Another user can log in: nobody gets the image's user with its sudo. Of several refused users only the keys are taken.
     for (users, is_created) in [
         ("{name: pia, ssh_authorized_keys: [KEY]}, {name: 'a b', ssh_authorized_keys: [KEY]}", false),
+        // A user without a login shell cannot.
+        ("{name: bin, ssh_authorized_keys: [KEY]}, {name: 'a b', ssh_authorized_keys: [KEY]}", true),
+        (
+            "{name: pia, shell: /bin/false, ssh_authorized_keys: [KEY]}, {name: 'a b', ssh_authorized_keys: [KEY]}",
+            true,
+        ),
         ("{name: pia}, {name: 'a b', ssh_authorized_keys: []}", false),
         ("{name: 'a b', shell: /bin/no}, {name: 'c d', ssh_authorized_keys: [KEY, other]}", true),
     ] {
         let sandbox = machine(&format!("users: [{}]", users.replace("KEY", KEY)));
-        sandbox.stub("useradd", "echo \"$*\" >>/added");
+        let passwd = sandbox.file("/etc/passwd").0 + "bin:x:2:2::/bin:/usr/sbin/nologin\n";
+        sandbox.sys.write("/etc/passwd", passwd, WriteOptions::default()).unwrap();
+        sandbox.stub("useradd", "echo \"$*\" >>/added; echo $1:x:7:7::/home/$1: >>/etc/passwd");
         let _ = sandbox.run(&users_groups::MODULE);
         let added = sandbox.file("/added").0;
         assert_eq!(
@@ -158,6 +168,75 @@ fn the_default_user_replaces_a_refused_name() {
     sandbox.run(&users_groups::MODULE).unwrap();
     sandbox.run(&ssh::MODULE).unwrap();
     assert_eq!(sandbox.file("/root/.ssh/authorized_keys").0, format!("{KEY}\n"));
+}
+
+/// The image's own name is below the one that is refused, in a weaker layer.
+#[test]
+fn a_refused_name_of_the_default_user_is_replaced_by_that_of_a_weaker_layer() {
+    for (name, config, place) in [
+        (
+            "'${username}'",
+            "password: secret\nchpasswd: {expire: false}",
+            "user-data:1:22: system_info.default_user.name: ",
+        ),
+        ("'123'", "users: [default]\npassword: secret\nchpasswd: {expire: false}", "user-data:1:22: "),
+        (
+            "a b",
+            "password: secret\nchpasswd: {expire: false}",
+            "user-data:1:22: system_info.default_user.name: ",
+        ),
+        (
+            "'${username}'",
+            "user: {name: a@b}\npassword: secret\nchpasswd: {expire: false}",
+            "test.yaml:1:14: ",
+        ),
+    ] {
+        let parse = |source: &str, name: &str| {
+            config::yaml::parse(source, &format!("default_user: {{name: {name}, gecos: G}}")).unwrap().root
+        };
+        let layer = |kind, source: &str, name: &str| Layer {
+            kind,
+            name: source.into(),
+            config: Node::from(Map::from_iter([(Node::from("system_info"), parse(source, name))])),
+        };
+        let mut sandbox = machine(config);
+        if !config.contains("user") {
+            sandbox.config = yaml(&format!("users: [default]\n{config}"));
+        }
+        sandbox.system_info = parse("user-data", name);
+        sandbox.layers = vec![
+            layer(LayerKind::System, "cloud.cfg", "debian"),
+            layer(LayerKind::System, "drop-in", "c+d"),
+            layer(LayerKind::User, "user-data", name),
+        ];
+        sandbox
+            .stub("useradd", "case $1 in debian) echo $1:x:7:7::/home/$1: >>/etc/passwd;; *) exit 19; esac");
+        sandbox.run(&users_groups::MODULE).unwrap();
+        sandbox.run(&set_passwords::MODULE).unwrap();
+        let calls = sandbox.calls();
+        assert!(calls.contains("useradd debian --comment G"), "{name}: {calls}");
+        assert!(calls.ends_with("chpasswd\n< debian:secret\n"), "{name}: {calls}");
+        let logged = sandbox.logged_warnings();
+        assert!(logged[0].starts_with(place), "{name}: {logged:?}");
+    }
+}
+
+/// A user that cannot be created at all is like one with a refused name.
+#[test]
+fn the_default_user_replaces_one_that_cannot_be_created() {
+    for keys in
+        ["uid: 7", "system: true", "no_create_home: true, shell: /bin/bash", "ssh_redirect_user: true"]
+    {
+        let mut sandbox = machine(&format!("users: [{{name: mia, {keys}, ssh_authorized_keys: ['{KEY}']}}]"));
+        let ids = std::fs::metadata(&sandbox.top).map(|me| format!("{}:{}", me.uid(), me.gid())).unwrap();
+        sandbox
+            .stub("useradd", &format!("[ $1 = debian ] || exit 1; echo $1:x:{ids}::/home/$1: >>/etc/passwd"));
+        sandbox.instance.public_keys = vec![KEY.into()];
+        sandbox.run(&users_groups::MODULE).unwrap_err();
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert!(sandbox.file("/home/debian/.ssh/authorized_keys").0.contains(KEY), "{keys}");
+        assert!(sandbox.file("/root/.ssh/authorized_keys").0.contains("user \\\"debian\\\""), "{keys}");
+    }
 }
 
 #[test]

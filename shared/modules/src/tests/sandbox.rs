@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use config::settings::Layer;
 use config::{Node, SourceMap};
 use distro::Distro;
 use scratch::TempDir;
@@ -18,6 +19,7 @@ pub struct Sandbox {
     pub distro: &'static Distro,
     pub config: Node,
     pub system_info: Node,
+    pub layers: Vec<Layer>,
     pub args: Vec<Node>,
     pub script_timeout: Duration,
     pub is_repeat: bool,
@@ -45,6 +47,7 @@ impl Sandbox {
             distro: Distro::named("debian").unwrap(),
             config: yaml(config),
             system_info: Node::null(),
+            layers: Vec::new(),
             args: Vec::new(),
             script_timeout: Duration::from_secs(20),
             is_repeat: false,
@@ -118,6 +121,7 @@ impl Sandbox {
             config: &self.config,
             source_map: &SourceMap::default(),
             system_info: &self.system_info,
+            layers: &self.layers,
             args: &self.args,
             script_timeout: self.script_timeout,
             is_repeat: self.is_repeat,

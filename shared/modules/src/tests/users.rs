@@ -2,16 +2,20 @@
 
 use config::{FindingKind, Reader};
 
-use crate::accounts::users::{Accounts, normalize};
+use crate::accounts::users::{Accounts, Machine, normalize};
 use crate::tests::sandbox::{Sandbox, yaml};
 
 const DEFAULT: &str =
     "{name: debian, gecos: Debian, groups: [adm, sudo], shell: /bin/bash, lock_passwd: true}";
 
+/// A machine without users.
+const MACHINE: Machine<'_> =
+    Machine { is_refused: &|_| false, has_failed: &|_| false, shell: &|_| None, default_names: Vec::new() };
+
 /// Returns the normal form, and the numbers of invalid and deprecated parts.
 fn read(config: &str) -> (Accounts, usize, usize) {
     let mut reader = Reader::new();
-    let accounts = normalize(&yaml(config), Some(&yaml(DEFAULT)), &|_| false, &mut reader);
+    let accounts = normalize(&yaml(config), Some(&yaml(DEFAULT)), &MACHINE, &mut reader);
     let findings = reader.into_findings();
     let count = |kind| findings.of_kind(kind).count();
     (accounts, count(FindingKind::Invalid), count(FindingKind::Deprecated))
@@ -84,7 +88,7 @@ fn invalid_key_of_the_default_user_keeps_the_images_value() {
     for config in
         ["user: {sudo: 5}", "user: {sudo: {a: b}, shell: [x]}", "user: {lock-passwd: [maybe], sudo: 5}"]
     {
-        let accounts = normalize(&yaml(config), Some(&yaml(IMAGE)), &|_| false, &mut Reader::new());
+        let accounts = normalize(&yaml(config), Some(&yaml(IMAGE)), &MACHINE, &mut Reader::new());
         let keys = &accounts.default_user().unwrap().keys;
         assert_eq!(keys.sudo.0, ["ALL=(ALL) NOPASSWD:ALL"], "{config}");
         assert_eq!(keys.shell.as_ref().map(|s| s.0.as_str()), Some("/bin/bash"), "{config}");
@@ -103,7 +107,7 @@ fn invalid_names_have_a_place() {
         ("groups: [a b]", "test.yaml:1:10: groups[0]: expected a group name "),
     ] {
         let mut reader = Reader::new();
-        normalize(&yaml(config), Some(&yaml(DEFAULT)), &|_| false, &mut reader);
+        normalize(&yaml(config), Some(&yaml(DEFAULT)), &MACHINE, &mut reader);
         let texts: Vec<_> =
             reader.into_findings().of_kind(FindingKind::Invalid).map(ToString::to_string).collect();
         assert!(texts.len() == 1 && texts[0].starts_with(place), "{config}: {texts:?}");
