@@ -9,6 +9,8 @@ use system::{Command, Deadline, Error, Result, System, WriteOptions, debug, info
 
 use crate::{Distro, Family};
 
+const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
 const SHADOW: &str = "/etc/shadow";
 const SKEL: &str = "/etc/skel";
 /// The limit of its size.
@@ -87,9 +89,9 @@ pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
     argv
 }
 
-/// Returns the command lines of busybox' adduser, which Alpine has, and of addgroup for each additional group. They
-/// do not support SELinux users; expiry is set in shadow(5) afterwards.
-pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
+/// Returns the command line of busybox' adduser, which Alpine has. It does not support SELinux users; expiry and additional groups
+/// are set afterwards.
+pub fn adduser_argv(user: &NewUser) -> Vec<String> {
     let mut argv = vec!["adduser".to_string(), "-D".into()];
     let options = [
         ("-g", &user.gecos),
@@ -110,9 +112,7 @@ pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
         argv.push("-H".into());
     }
     argv.push(user.name.clone());
-    let mut all = vec![argv];
-    all.extend(user.groups.iter().map(|g| vec!["addgroup".into(), user.name.clone(), g.clone()]));
-    all
+    argv
 }
 
 /// Returns shadow(5) with the fields of a user changed, which are at least name, password and the day of its last change;
@@ -200,12 +200,16 @@ pub fn is_password_field(text: &str) -> bool {
     }
 }
 
+/// The longest name for utmp(5); recent releases of useradd accept longer ones.
+const MAX_NAME: usize = 32;
+
 /// Returns whether every useradd(8) accepts a user name. Those of Debian 12 and Ubuntu 24.04 accept nearly all names.
 pub fn is_portable_name(name: &str) -> bool {
     let stem = name.strip_suffix('$').unwrap_or(name);
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
     !matches!(stem, "" | "." | "..")
         && !name.starts_with('-')
+        && name.len() <= MAX_NAME
         && stem.bytes().all(is_part)
         && !name.bytes().all(|b| b.is_ascii_digit())
 }
@@ -436,6 +440,73 @@ pub fn complete_home(sys: &System, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns the name of an existing group, given its name or its number.
+fn group_name(sys: &System, group: &str) -> Option<String> {
+    match sys.group(group) {
+        Some(group) => Some(group.name),
+        None => sys.account_name(GROUP, group.parse().ok()?),
+    }
+}
+
+/// Removes an option with which the user cannot be created, as far as can be known here: NSS and the kernel know more. Returns
+/// the name of its key.
+fn remove_refused(sys: &System, user: &mut NewUser) -> Option<&'static str> {
+    let is_date = |date: &mut String| system::calendar::parse_days(date).is_some();
+    let is_number = |days: &mut String| days.parse::<i32>().is_ok_and(|days| days >= -1);
+    let count = user.groups.len();
+    user.groups.retain(|group| sys.group(group).is_some());
+    if user.groups.len() < count {
+        Some("groups")
+    } else if user.primary_group.take_if(|group| sys.group(group).is_none()).is_some() {
+        Some("primary_group")
+    } else if user.expiredate.take_if(|date| !is_date(date)).is_some() {
+        Some("expiredate")
+    } else if user.inactive.take_if(|days| !is_number(days)).is_some() {
+        Some("inactive")
+    } else if user.selinux_user.take().is_some() {
+        Some("selinux_user")
+    } else {
+        user.uid.take().map(|_| "uid")
+    }
+}
+
+/// Creates a user with a program. If it fails it runs again without an option that it may have refused: the user is to log in
+/// nevertheless.
+fn run_without_refused(
+    sys: &System,
+    user: &mut NewUser,
+    argv: impl Fn(&NewUser) -> Vec<String>,
+) -> Result<()> {
+    while let Err(e) = run_strings(sys, &argv(user)) {
+        let Some(key) = remove_refused(sys, user) else { return Err(e) };
+        warning!(sys, "user {}: {key} ignored: {e}", user.name);
+        // The program may have made the account before it failed.
+        if sys.user(&user.name).is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Creates a user with busybox' programs.
+fn add_with_adduser(sys: &System, user: &mut NewUser) -> Result<()> {
+    let unsupported = [
+        ("selinux_user", user.selinux_user.take().is_some()),
+        ("no_user_group", user.no_user_group),
+        ("no_log_init", user.no_log_init),
+    ];
+    for (key, _) in unsupported.iter().filter(|(_, is_set)| *is_set) {
+        warning!(sys, "user {}: {key} is not supported by adduser; ignored", user.name);
+    }
+    run_without_refused(sys, user, adduser_argv)?;
+    // The user exists, and needs the password and the keys that follow.
+    let joined = user.groups.iter().map(|group| run(sys, &["addgroup", &user.name, group]));
+    for e in joined.chain([set_expiry(sys, user)]).filter_map(Result::err) {
+        warning!(sys, "user {}: {e}", user.name);
+    }
+    Ok(())
+}
+
 impl Distro {
     /// Removes a user, but not its home directory.
     ///
@@ -490,15 +561,27 @@ impl Distro {
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         let mut user = user.clone();
         let has_useradd = sys.which("useradd").is_some() || sys.which("adduser").is_none();
-        if user.create_groups {
-            // A group that cannot be created must not keep its user from logging in.
-            let mut is_usable = |group: &String| {
-                let created = sys.group(group).map_or_else(|| self.create_group(sys, group, &[]), |_| Ok(()));
-                created.inspect_err(|e| warning!(sys, "user {}: group ignored: {e}", user.name)).is_ok()
-            };
-            user.groups.retain(&mut is_usable);
-            user.primary_group = user.primary_group.take_if(|group| is_usable(group));
+        let owner = user.uid.as_ref().and_then(|uid| sys.account_name(PASSWD, uid.parse().ok()?));
+        if let Some(other) = owner.filter(|other| *other != user.name) {
+            let uid = user.uid.take().unwrap_or_default();
+            warning!(sys, "user {}: uid {uid} is that of {other}; ignored", user.name);
         }
+        let name = &user.name;
+        let mut usable = |group: String| match group_name(sys, &group) {
+            Some(name) => Some(name),
+            None if !user.create_groups => Some(group),
+            // A group that cannot be created must not keep its user from logging in.
+            None => match self.create_group(sys, &group, &[]) {
+                Ok(()) => Some(group),
+                Err(e) => {
+                    warning!(sys, "user {name}: group ignored: {e}");
+                    None
+                }
+            },
+        };
+        let groups = std::mem::take(&mut user.groups);
+        user.groups = groups.into_iter().filter_map(&mut usable).collect();
+        user.primary_group = user.primary_group.take().and_then(&mut usable);
         // The user's own group exists already, for example because an earlier user is in it.
         if user.primary_group.is_none()
             && !user.no_user_group
@@ -512,31 +595,9 @@ impl Distro {
             if self.family == Family::Alpine && user.selinux_user.take().is_some() {
                 warning!(sys, "user {}: selinux_user is not supported on Alpine; ignored", user.name);
             }
-            match run_strings(sys, &useradd_argv(&user, is_ubuntu_core)) {
-                // useradd refuses the option where SELinux is disabled; the user is to log in nevertheless.
-                Err(e) if user.selinux_user.take().is_some() => {
-                    warning!(sys, "user {}: selinux_user ignored: {e}", user.name);
-                    // It may have made the account before it failed.
-                    if sys.user(&user.name).is_none() {
-                        run_strings(sys, &useradd_argv(&user, is_ubuntu_core))?;
-                    }
-                }
-                done => done?,
-            }
+            run_without_refused(sys, &mut user, |user| useradd_argv(user, is_ubuntu_core))?;
         } else {
-            let unsupported = [
-                ("selinux_user", user.selinux_user.is_some()),
-                ("no_user_group", user.no_user_group),
-                ("no_log_init", user.no_log_init),
-            ];
-            for (key, _) in unsupported.iter().filter(|(_, is_set)| *is_set) {
-                warning!(sys, "user {}: {key} is not supported by adduser; ignored", user.name);
-            }
-            adduser_argvs(&user).iter().try_for_each(|argv| run_strings(sys, argv))?;
-            // The user exists, and needs the password and the keys that follow.
-            if let Err(e) = set_expiry(sys, &user) {
-                warning!(sys, "user {}: {e}", user.name);
-            }
+            add_with_adduser(sys, &mut user)?;
         }
         if self.name == "raspberry-pi-os" && sys.which("/usr/bin/rename-user").is_some() {
             sys.run(&Command::new(["/usr/bin/rename-user", "-f", "-s"]).env("SUDO_USER", &user.name))?;
@@ -705,6 +766,7 @@ mod tests {
         for name in ["a", "x-", "x$", "_x", "A.b", ".x", "1a", "1.2", "123$"] {
             assert!(is_portable_name(name), "{name}");
         }
+        assert!(is_portable_name(&"x".repeat(32)) && !is_portable_name(&"x".repeat(33)));
         for name in
             ["", "$", ".", "..", "-x", "123", "a@b", "${USERNAME}", "<name>", "ümlaut", "a b", "a+b", "a\\b"]
         {
@@ -841,11 +903,8 @@ mod tests {
             "useradd|b|--extrausers|--expiredate|2030-01-01|--comment|B b|--groups|x,y|--home|/h|--inactive|5|\
              --no-log-init|--no-user-group|--gid|g|--selinux-user|s|--shell|/bin/sh|--system|--uid|7|-M"
         );
-        let lines: Vec<String> = adduser_argvs(&full).iter().map(|l| l.join(" ")).collect();
-        assert_eq!(
-            lines,
-            ["adduser -D -g B b -h /h -G g -s /bin/sh -u 7 -S -H b", "addgroup b x", "addgroup b y"]
-        );
+        let line = adduser_argv(&full).join(" ");
+        assert_eq!(line, "adduser -D -g B b -h /h -G g -s /bin/sh -u 7 -S -H b");
     }
 
     #[test]

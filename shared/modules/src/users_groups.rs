@@ -196,11 +196,6 @@ fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
             let item = node.as_seq().and_then(|keys| keys.get(at)).unwrap_or(node);
             found.invalid(&item.at, format!("users[{i}].ssh_authorized_keys[{at}]"), why);
         }
-        let is_no_path =
-            |shell: &&Node| shell.as_str().is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
-        if let Some(shell) = user.get("shell").filter(is_no_path) {
-            found.invalid(&shell.at, format!("users[{i}].shell"), "expected the path of a shell");
-        }
     }
     let items = |node| Node::as_seq(node).unwrap_or(std::slice::from_ref(node));
     let groups = config.get("groups").into_iter().flat_map(items).filter_map(Node::as_map);
@@ -424,13 +419,13 @@ impl<'a> UserCreator<'a> {
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
     let line = |l: &Option<crate::accounts::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
-    let field = |f: &Option<crate::accounts::user_keys::PasswdField>| f.as_ref().map(|f| f.0.clone());
+    let path = |f: &Option<crate::accounts::user_keys::PasswdPath>| f.as_ref().map(|f| f.0.clone());
     NewUser {
         name: user.name.clone(),
         uid: keys.uid.as_ref().map(|u| u.0.clone()),
-        gecos: field(&keys.gecos),
-        homedir: field(&keys.homedir),
-        shell: field(&keys.shell),
+        gecos: keys.gecos.as_ref().map(|field| field.0.clone()),
+        homedir: path(&keys.homedir),
+        shell: path(&keys.shell),
         primary_group: keys.primary_group.as_ref().map(|g| g.0.clone()),
         groups: keys.groups.0.clone(),
         expiredate: line(&keys.expiredate),

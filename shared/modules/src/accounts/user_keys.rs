@@ -127,7 +127,11 @@ impl FromNode for Uid {
         if node.as_str().is_some() {
             reader.report_deprecated_form(node, &TEXT_UID);
         }
-        i64::read(node, reader).map(|n| Uid(n.to_string()))
+        match u32::try_from(i64::read(node, reader)?) {
+            // The last number means no user.
+            Ok(uid) if uid < u32::MAX => Some(Uid(uid.to_string())),
+            _ => reader.type_error(node, "a user ID from 0 to 4294967294"),
+        }
     }
 }
 
@@ -224,6 +228,9 @@ text_types! {
     pub struct UserName: USER_NAME, is_valid_name;
     /// A field of passwd(5) that is an option of useradd: a colon would end it, and the user would not be created.
     pub struct PasswdField of UserOption: "a string without ':'", |text| !text.contains(':');
+    /// A path in passwd(5): with a relative one useradd does not create the user. An empty one is the default.
+    pub struct PasswdPath of PasswdField: "an absolute path without ':'",
+        |text| text.is_empty() || text.starts_with('/');
     /// An email address: any string that a program does not take as an option.
     pub struct Mail of SingleLine: "an email address", |text| !text.starts_with('-');
     /// The ID of public keys to import, which the program cannot take for an option or several arguments.
@@ -283,9 +290,9 @@ config::keys! {
         /// The full name (GECOS comment).
         gecos: Option<PasswdField>;
         /// The home directory. The default is /home/NAME.
-        homedir: Option<PasswdField>;
+        homedir: Option<PasswdPath>;
         /// The login shell.
-        shell: Option<PasswdField>;
+        shell: Option<PasswdPath>;
         /// The expiry date of the account.
         expiredate: Option<UserOption>, within format(Format::Date);
         /// Days until an account with an expired password is disabled.

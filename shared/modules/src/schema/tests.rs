@@ -139,6 +139,8 @@ const STRICTER_MODULES: &[(&str, &str)] = &[
     ("users.x", "true or false, instead of a user's keys"),
     ("write_files[0].permissions", "a mode"),
     ("uid", "a number"),
+    ("homedir", "an absolute path"),
+    ("shell", "an absolute path"),
     ("sudo", "true is not a rule"),
 ];
 

@@ -190,8 +190,8 @@ mod tests {
                 "t:1:19: phone_home.url: unsupported URL scheme htp".into(),
             ),
             (
-                "users: [{name: amy, shell: bash}]\ngroups: [ops: [amy, www, cal]]",
-                format!("t:1:28: users[0].shell: expected the path of a shell\nt:2:26: groups: {no_user}"),
+                "users: [amy]\ngroups: [ops: [amy, www, cal]]",
+                format!("t:2:26: groups: {no_user}"),
             ),
             (
                 "users: [amy]\nchpasswd: {users: [{name: amy}, {name: root}, {name: cal}]}",

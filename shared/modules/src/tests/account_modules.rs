@@ -221,6 +221,81 @@ fn a_refused_name_of_the_default_user_is_replaced_by_that_of_a_weaker_layer() {
     }
 }
 
+/// What a program that creates accounts refuses must not cost the account.
+#[test]
+fn a_user_is_created_without_the_options_that_are_refused() {
+    const MADE: &str = "echo $1:x:7:7::/home/$1: >>/etc/passwd; echo $1:!:1:::::: >>/etc/shadow";
+    for (config, refused, call, warned) in [
+        (
+            "homedir: relative/home",
+            "*--home*",
+            "useradd mia -m",
+            "users[0].homedir: expected an absolute path",
+        ),
+        ("homedir: '${home}', shell: bash", "*--home*", "useradd mia -m", "users[0].homedir: expected"),
+        ("uid: -5", "*--uid*", "useradd mia -m", "users[0].uid: expected a user ID"),
+        ("uid: 1000", "*--uid*", "useradd mia -m", "user mia: uid 1000 is that of old; ignored"),
+        ("uid: 1001", "*--uid*", "useradd mia -m", "user mia: uid ignored: "),
+        (
+            "uid: 7, expiredate: soon",
+            "*--expiredate*",
+            "useradd mia --uid 7 -m",
+            "user mia: expiredate ignored: ",
+        ),
+        // Some releases of useradd know other forms.
+        ("expiredate: never", "no", "useradd mia --expiredate never -m", ""),
+        ("inactive: '5 days'", "*--inactive*", "useradd mia -m", "user mia: inactive ignored: "),
+        (
+            "groups: [sudo, gone], create_groups: false",
+            "*gone*",
+            "useradd mia --groups sudo -m",
+            "user mia: groups ignored: ",
+        ),
+        (
+            "primary_group: gone, create_groups: false",
+            "*gone*",
+            "useradd mia -m",
+            "user mia: primary_group ignored: ",
+        ),
+        (
+            "groups: 'sudo, 27, 28', primary_group: '27'",
+            "*28*",
+            "useradd mia --groups sudo,sudo --gid sudo -m",
+            "group ignored",
+        ),
+    ] {
+        let sandbox = machine(&format!("users: [{{name: mia, {config}, ssh_authorized_keys: [{KEY}]}}]"));
+        let put = |path: &str, text: &str| sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+        put("/etc/passwd", "root:x:0:0::/root:/bin/sh\nold:x:1000:1000::/home/old:/bin/sh\n");
+        put("/etc/group", "root:x:0:\nsudo:x:27:\n");
+        sandbox.stub("groupadd", "exit 3");
+        sandbox.stub("useradd", &format!("case \"$*\" in {refused}) exit 3; esac; {MADE}"));
+        let _ = sandbox.run(&users_groups::MODULE);
+        let calls = sandbox.calls();
+        assert!(calls.lines().rfind(|line| line.starts_with("useradd")) == Some(call), "{config}: {calls}");
+        let logged = sandbox.logged_warnings().join("\n");
+        assert!(logged.contains(warned) && logged.is_empty() == warned.is_empty(), "{config}: {logged}");
+    }
+    // busybox' programs.
+    for (config, refused, call) in [
+        ("uid: 1001, gecos: M", "*-u*", "adduser -D -g M mia\naddgroup mia sudo"),
+        ("primary_group: gone, create_groups: false", "*gone*", "adduser -D mia\naddgroup mia sudo"),
+    ] {
+        let sandbox = machine(&format!("users: [{{name: mia, groups: [sudo, adm], {config}}}]"));
+        sandbox.sys.remove("/usr/sbin/useradd").unwrap();
+        sandbox.sys.remove("/usr/sbin/groupadd").unwrap();
+        sandbox.sys.write("/etc/group", "sudo:x:27:\nadm:x:4:\n", WriteOptions::default()).unwrap();
+        sandbox.stub("addgroup", "[ $2 != sudo ]");
+        sandbox.stub(
+            "adduser",
+            &format!("case \"$*\" in {refused}) exit 1; esac; echo mia:x:7:7::/home/mia: >>/etc/passwd"),
+        );
+        sandbox.run(&users_groups::MODULE).unwrap();
+        let calls = sandbox.calls();
+        assert!(calls.contains(call) && calls.contains("addgroup mia adm"), "{config}: {calls}");
+    }
+}
+
 /// A user that cannot be created at all is like one with a refused name.
 #[test]
 fn the_default_user_replaces_one_that_cannot_be_created() {

@@ -156,9 +156,8 @@ fn groups_are_read_in_every_notation() {
 fn configuration_overrides_the_distributions_default_user() {
     let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
     let keys = &accounts.default_user().unwrap().keys;
-    let line = |l: &Option<crate::accounts::user_keys::PasswdField>| l.as_ref().map(|l| l.0.clone());
-    assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
-    assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
+    assert_eq!(keys.gecos.as_ref().map(|field| field.0.as_str()), Some("Me"));
+    assert_eq!(keys.shell.as_ref().map(|path| path.0.as_str()), Some("/bin/sh"));
     assert!(keys.lock_passwd);
 }
 
@@ -168,9 +167,10 @@ fn booleans_are_not_options_of_useradd() {
     for option in ["gecos", "homedir", "shell", "expiredate", "inactive", "selinux_user"] {
         let (accounts, wrong, _) = read(&format!("users: [{{name: a, {option}: true}}]"));
         let keys = &accounts.users[0].keys;
-        let fields = [&keys.gecos, &keys.homedir, &keys.shell];
+        let paths = [&keys.homedir, &keys.shell];
         let options = [&keys.expiredate, &keys.inactive, &keys.selinux_user];
-        let is_empty = fields.iter().all(|f| f.is_none()) && options.iter().all(|o| o.is_none());
+        let is_empty =
+            keys.gecos.is_none() && paths.iter().all(|p| p.is_none()) && options.iter().all(|o| o.is_none());
         assert!(wrong == 1 && is_empty, "{option}");
     }
     let (accounts, wrong, _) = read("users: [{name: a, inactive: 5, expiredate: 2031-01-01}]");
