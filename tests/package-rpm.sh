@@ -31,7 +31,7 @@ everything() { (cd "$root" && find etc usr ! -type d -printf '%p %y %m %s %l\n' 
 complete() {
   local path missing=0
   for path in /usr/bin/cloud-{init,id,init-per} /usr/libexec/cloud-init/{ds-identify,cloud-init-{local,network,config,final,tls}} \
-    /usr/lib/systemd/system-generators/cloud-init-generator /usr/lib/systemd/system/cloud-init.service \
+    /usr/lib/systemd/system-generators/cloud-init-generator /usr/lib/systemd/system/cloud-init{,-main}.service \
     /usr/lib/udev/rules.d/66-azure-ephemeral.rules /usr/lib/tmpfiles.d/cloud-init.conf /etc/cloud/cloud.cfg \
     /etc/cloud/cloud.cfg.d/05_logging.cfg /etc/cloud/templates/hosts.redhat.tmpl; do
     chroot "$root" test -e "$path" || { echo "$path is missing"; missing=1; }

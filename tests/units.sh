@@ -72,7 +72,13 @@ for variant; do
   done
   output=$(chroot "$root" systemd-analyze security --offline=yes --threshold=70 --no-pager cloud-init-hotplugd.service 2>&1) ||
     fail "$variant: cloud-init-hotplugd may do too much: $(tail -n 1 <<<"$output")"
-  [ "$(systemctl --root="$root" is-enabled cloud-init.service)" = alias ] || fail "$variant: cloud-init.service is no alias"
+  for name in cloud-init cloud-init-main; do
+    [ "$(systemctl --root="$root" is-enabled "$name.service")" = alias ] || fail "$variant: $name.service is no alias"
+  done
+  # Scripts of images enable cloud-init's units by name.
+  for name in local main network; do
+    systemctl --quiet --root="$root" enable "cloud-init-$name.service" || fail "$variant: cloud-init-$name.service cannot be enabled"
+  done
 
   # The other files that systemd's family reads, by their own checkers.
   unshare --mount sh -c 'mount -t proc proc "$1/proc" &&

@@ -91,6 +91,25 @@ fn network_stage_is_masked_by_its_former_name() {
 }
 
 #[test]
+fn all_stages_are_masked_by_the_name_of_the_single_process() {
+    const STAGES: [&str; 4] = ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"];
+    let sandbox = machine("masked-main");
+    sandbox.device("sr0", &iso("cidata"));
+    sandbox.write("/run/systemd/system/x", "");
+    for is_masked in [false, true] {
+        if is_masked {
+            let mask = sandbox.path("/run/systemd/system/cloud-init-main.service");
+            std::os::unix::fs::symlink("/dev/null", mask).unwrap();
+        }
+        assert_eq!(generate(&sandbox, &[]), 0);
+        for stage in STAGES {
+            let mask = std::fs::read_link(sandbox.path(&format!("/early/{stage}.service")));
+            assert_eq!(mask.is_ok_and(|target| target == Path::new("/dev/null")), is_masked, "{stage}");
+        }
+    }
+}
+
+#[test]
 fn machine_without_datasource_is_disabled() {
     let sandbox = machine("nothing");
     assert_eq!(generate(&sandbox, &[]), 0);

@@ -15,6 +15,20 @@ const TARGET: &str = "cloud-init.target";
 const RUN: &str = "/run/cloud-init";
 /// What a masked unit is a link to.
 const MASK: &str = "/dev/null";
+/// Units of cloud-init that are other names here, and the stages that do not run if one is masked. The network stage had the first
+/// name before 24.3, and guides mask it; the second is the process of cloud-init's own stages.
+const OTHER_NAMES: [(&str, &[&str]); 2] = [
+    ("cloud-init.service", &["cloud-init-network.service"]),
+    (
+        "cloud-init-main.service",
+        &[
+            "cloud-init-local.service",
+            "cloud-init-network.service",
+            "cloud-config.service",
+            "cloud-final.service",
+        ],
+    ),
+];
 /// The generator's log; ds-identify has its own.
 const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
 
@@ -36,14 +50,14 @@ pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &s
         let target = unit_path(sys);
         let change = outside.link(&target, &link)?;
         lines.push(format!("{link} -> {target} ({change:?})"));
-        // The network stage had this name before 24.3, and guides mask it.
-        let former = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/cloud-init.service"));
-        if former.iter().any(|path| sys.read_link(path).is_ok_and(|target| target == MASK)) {
-            let link = format!("{early}/cloud-init-network.service");
-            lines.push(format!(
-                "cloud-init.service is masked: {link} -> {MASK} ({:?})",
-                outside.link(MASK, &link)?
-            ));
+        for (name, stages) in OTHER_NAMES {
+            let paths = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/{name}"));
+            let is_masked = paths.iter().any(|path| sys.read_link(path).is_ok_and(|target| target == MASK));
+            for stage in stages.iter().filter(|_| is_masked) {
+                let link = format!("{early}/{stage}");
+                let change = outside.link(MASK, &link)?;
+                lines.push(format!("{name} is masked: {link} -> {MASK} ({change:?})"));
+            }
         }
         if has_udev(sys) {
             let order = format!("{early}/cloud-init-local.service.d/after-udev.conf");
