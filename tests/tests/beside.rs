@@ -170,6 +170,9 @@ on open-vm-tools
 cloud-init --version | sed 's/^[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/'
 on snapd
 cloud-init status | sed -n 's/^status: //p'
+on landscape-client
+# Its monitor reports where the machine runs, from one value of the whole instance data.
+cloud-init query -a | python3 -c 'import json, sys; print("availability_zone" in json.load(sys.stdin)["v1"])'
 on ansible
 cat >play.yaml <<'END'
 - hosts: localhost
@@ -232,6 +235,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("cloud-localds", "cidata"),
     ("open-vm-tools", "26 2"),
     ("snapd", "done"),
+    ("landscape-client", "True"),
     ("ansible", "failed=0"),
     (
         "subiquity",
