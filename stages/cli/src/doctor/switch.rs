@@ -266,12 +266,10 @@ fn units(sys: &System, findings: &mut Findings) {
                 let command = line.trim().strip_prefix("ExecStart=");
                 command.is_some_and(|command| command.contains("python") || command.contains("cloud-init"))
             };
-            let becomes = if unit == MAIN {
-                "it has no effect: each stage is a process of its own; put it beside the units of the stages"
-            } else if text.lines().any(|line| line.contains('=') && line.contains(MAIN)) {
-                "cloud-init-main.service does not exist: name cloud-init-local.service, or the stage that it needs"
-            } else if text.contains("--all-stages") {
+            let becomes = if text.contains("--all-stages") {
                 "--all-stages is a usage error here: each stage is a unit (systemctl cat cloud-init-local.service)"
+            } else if unit == MAIN {
+                "this is another name of cloud-init-local.service: each stage is a process of its own, so compare it with that unit"
             } else if is_own && text.lines().any(starts) {
                 "its ExecStart= names a program of Python's cloud-init: compare it with ours (systemctl cat)"
             } else {

@@ -1,5 +1,5 @@
-//! Units that systemd dropped from the boot because of an ordering cycle, and masks under the former name of the network stage. The
-//! other units of the stages are those of `boot`.
+//! Units that systemd dropped from the boot because of an ordering cycle, and masks under other names of the stages. The other units
+//! of the stages are those of `boot`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,19 @@ use crate::units::{self, Unit};
 // Wait: doctor | journalctl, for systemd's messages of this boot | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The name of the network stage's unit before release 24.3.
-const FORMER: &str = "cloud-init.service";
+/// Other names of the stages' units, and what does not run if one is masked: the network stage had the first one before release 24.3,
+/// the second is the single process of cloud-init's own stages.
+const OTHER_NAMES: [(&str, &str); 2] = [
+    ("cloud-init.service", "the network stage does not run"),
+    ("cloud-init-main.service", "no stage runs"),
+];
 
 pub fn section(machine: &Machine, page: &mut Page) {
-    for path in masked(&machine.sys) {
-        let problem = format!("{FORMER} is masked: the network stage does not run");
-        page.findings.error(path, problem, format!("systemctl unmask {FORMER}"));
+    for (name, what) in OTHER_NAMES {
+        for path in masked(&machine.sys, name) {
+            let problem = format!("{name} is masked: {what}");
+            page.findings.error(path, problem, format!("systemctl unmask {name}"));
+        }
     }
     if !machine.sys.is_live() {
         return;
@@ -100,9 +106,9 @@ fn is_never_started(unit: &Unit) -> bool {
         && !unit.was_checked()
 }
 
-/// Returns the links that mask the network stage by its former name.
-fn masked(sys: &System) -> Vec<String> {
-    let paths = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/{FORMER}"));
+/// Returns the links that mask a unit.
+fn masked(sys: &System, unit: &str) -> Vec<String> {
+    let paths = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/{unit}"));
     paths.into_iter().filter(|path| sys.read_link(path).is_ok_and(|target| target == "/dev/null")).collect()
 }
 
@@ -120,9 +126,9 @@ mod tests {
     fn masked_and_dropped_units_are_found() {
         let root = scratch::TempDir::new();
         let sys = System::new(&root);
-        sys.link("/dev/null", format!("/etc/systemd/system/{FORMER}")).unwrap();
-        sys.link("/usr/lib/x.service", format!("/run/systemd/system/{FORMER}")).unwrap();
-        assert_eq!(masked(&sys), ["/etc/systemd/system/cloud-init.service"]);
+        sys.link("/dev/null", "/etc/systemd/system/cloud-init.service").unwrap();
+        sys.link("/usr/lib/x.service", "/run/systemd/system/cloud-init.service").unwrap();
+        assert_eq!(masked(&sys, "cloud-init.service"), ["/etc/systemd/system/cloud-init.service"]);
 
         let idle = "Id=a.service\nAfter=sysinit.target cloud-final.service\nActiveState=inactive\nConditionTimestampMonotonic=0\n";
         for (from, to, is_found) in [
