@@ -162,6 +162,69 @@ fn host_keys_survive_lost_state() {
     }
 }
 
+/// Whatever is in the place of a state file: it is moved aside once, and the boot has no error.
+#[test]
+fn things_in_the_place_of_state_files_are_moved_aside() {
+    let whole = Sandbox::new("in-the-way");
+    let boot = whole.boot();
+    check_boot!(whole, boot, boot.succeeded());
+    let key = |machine: &Sandbox| machine.file("/etc/ssh/ssh_host_ed25519_key").unwrap_or_default();
+    let directories = "$root/var/lib/cloud/data $root/var/lib/cloud/instances/i-demo-0001";
+    for (name, make) in [
+        ("fifo", "mkfifo $f"),
+        ("directory", "mkdir $f"),
+        ("socket", "python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' $f"),
+        ("loop", "ln -s ${f##*/} $f"),
+    ] {
+        let line = format!(
+            "(for f in $(find {directories} -maxdepth 1 -type f); do rm $f; (cd ${{f%/*}}; f=${{f##*/}}; {make}); done)"
+        );
+        let machine = whole.copy(&format!("in-the-way-{name}")).before("local", &line);
+        machine.forget_log();
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.succeeded());
+        check_boot!(machine, boot, !key(&whole).is_empty() && key(&machine) == key(&whole));
+        check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+        check_boot!(machine, boot, !machine.log().contains("[ERROR]"));
+        let machine = machine.without_faults();
+        machine.forget_log();
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.succeeded() && machine.warnings().is_empty());
+    }
+}
+
+/// A disk that is not mounted. (Who removes a directory wants new keys.)
+#[test]
+fn a_link_to_a_missing_directory_is_reported() {
+    let whole = Sandbox::new("gone");
+    let boot = whole.boot();
+    check_boot!(whole, boot, boot.succeeded());
+    let key = |machine: &Sandbox| machine.file("/etc/ssh/ssh_host_ed25519_key").unwrap_or_default();
+    for path in ["cloud", "cloud/data", "cloud/instances", "cloud/instances/i-demo-0001/sem", "cloud/sem"] {
+        let itself = path.rsplit('/').next().unwrap_or_default();
+        for target in ["/mnt/gone", itself] {
+            let line = format!("(cd $root/var/lib; rm -r {path}; ln -s {target} {path})");
+            let machine = whole.copy("gone-copy").before("local", &line);
+            machine.forget_log();
+            let boot = machine.boot();
+            check_boot!(machine, boot, boot.ended_normally());
+            check_boot!(machine, boot, !key(&whole).is_empty() && key(&machine) == key(&whole));
+            check_boot!(machine, boot, machine.logged(&["[WARNING]", &format!("/var/lib/{path} ")]));
+        }
+    }
+}
+
+/// SIGXFSZ does not end a stage.
+#[test]
+fn a_limit_of_the_size_of_files_is_an_error() {
+    let machine = Sandbox::new("state-limit").wrap("local", "prlimit --fsize=500");
+    let boot = machine.boot();
+    check_boot!(machine, boot, boot.ended_normally() && boot.code("local") != 0);
+    let machine = machine.without_faults();
+    let boot = machine.boot();
+    check_boot!(machine, boot, boot.succeeded());
+}
+
 /// The config stage cannot write runcmd's script, or no semaphore: the next boot does, and nothing runs twice.
 #[test]
 fn work_on_a_read_only_disk_runs_at_the_next_boot() {

@@ -18,6 +18,20 @@ pub const CLOUD_CONFIGS: [&str; 3] =
     ["cloud-config.txt", "vendor-cloud-config.txt", "vendor2-cloud-config.txt"];
 /// The name of the datasource cache, which is upstream's: image builders delete the file to force a search.
 const CACHE: &str = "obj.pkl";
+/// The names of the other files in an instance's directory.
+const INSTANCE_FILES: [&str; 5] =
+    ["boot-finished", "datasource", "network-config.json", "network-is-due", "new-users"];
+/// The names of the files in the data directory.
+const DATA_FILES: [&str; 8] = [
+    "instance-id",
+    "network-files.json",
+    "previous-datasource",
+    "previous-hostname",
+    "previous-instance-id",
+    RESULT,
+    "set-hostname",
+    STATUS,
+];
 
 /// The directories of the state, which `system_info.paths` configures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,11 +143,12 @@ impl Layout {
         [self.instance("data/ssl"), self.cloud("data/ssl")]
     }
 
-    /// Returns the files of the current instance without which a boot is incomplete.
-    pub(crate) fn essential_files(&self) -> impl Iterator<Item = String> {
-        let of_instance = [CACHE, "datasource"].into_iter().chain(RAW_DATA).chain(CLOUD_CONFIGS);
-        let data = [self.instance_id(), self.stored_status(), self.stored_result()];
-        of_instance.map(|name| self.instance(name)).chain(data)
+    /// Returns the files that a boot writes for the current instance and for the machine, without semaphores and scripts.
+    pub(crate) fn state_files(&self) -> impl Iterator<Item = String> {
+        let of_instance = [CACHE].into_iter().chain(INSTANCE_FILES).chain(RAW_DATA).chain(CLOUD_CONFIGS);
+        let parts = RAW_DATA.map(|name| format!("{name}.i"));
+        (of_instance.map(String::from).chain(parts).map(|name| self.instance(&name)))
+            .chain(DATA_FILES.map(|name| self.data(name)))
     }
 
     /// Returns the path of the datasource cache of the instance with this ID.

@@ -1,8 +1,8 @@
 //! The instance of the previous boot, and the switch to another one.
 
-use system::{Result, System, WriteGroup, WriteOptions, warning};
+use system::{Level, Result, System, WriteGroup, WriteOptions, warning};
 
-use crate::obstacle::{create_directory, move_aside};
+use crate::obstacle::{create_directory, move_aside, move_special_file_aside};
 use crate::previous_id::{NO_PREVIOUS_ID, PreviousId};
 use crate::{Cached, Instance, Layout};
 
@@ -92,8 +92,9 @@ pub fn instancify(files: &mut WriteGroup<'_>, layout: &Layout, instance: &Instan
         create_directory(sys, layout, &format!("{directory}{name}"))?;
     }
     sys.link(&directory, &link)?;
-    for path in layout.essential_files().filter(|path| sys.is_dir(path) && !sys.is_link(path)) {
-        move_aside(sys, &path)?;
+    // After the files were read: one that cannot be read is unknown, not missing.
+    for path in layout.state_files() {
+        sys.log_error(Level::Warning, move_special_file_aside(sys, &path));
     }
     let mut failed = None;
     let mut keep = |path: String, text: String, how: WriteOptions| {
@@ -178,22 +179,86 @@ mod tests {
 
     #[test]
     fn files_in_the_place_of_directories_are_moved_aside_and_the_reverse() {
+        let is_moved = |name: &str, warnings: &[String]| {
+            let moved = format!("/{} was in the way", name.rsplit('/').next().unwrap());
+            assert!(
+                warnings.last().is_some_and(|text| text.contains(&moved) && text.ends_with(".saved")),
+                "{name}: {warnings:?}"
+            );
+        };
+        let to_itself = |sys: &System, path: String| {
+            sys.link(&path, &path).unwrap();
+        };
+        let file = |sys: &System, path: String| {
+            sys.write(path, "x", WriteOptions::default()).unwrap();
+        };
+        let directory = |sys: &System, path: String| sys.create_dir_all(path, 0o755).unwrap();
+        let linked_directory = |sys: &System, path: String| {
+            sys.link("/", path).unwrap();
+        };
+        let socket = |sys: &System, path: String| {
+            sys.create_dir_all(path.rsplit_once('/').unwrap().0, 0o755).unwrap();
+            std::os::unix::net::UnixListener::bind(sys.root().host(path)).unwrap();
+        };
         for (name, is_lost) in [
             ("instances/i-1", true),
             ("instances/i-1/sem", true),
-            ("instances/i-1/handlers", true),
-            ("instances/i-1/obj.pkl", false),
-            ("instances/i-1/user-data.txt", false),
-            ("data/instance-id", false),
+            ("instances/i-1/handlers", false),
+            ("instances/i-1/scripts", false),
         ] {
-            let (link, warnings, lost) = recorded(|sys, layout| match is_lost {
-                true => drop(sys.write(layout.cloud(name), "x", WriteOptions::default()).unwrap()),
-                false => sys.create_dir_all(layout.cloud(name), 0o755).unwrap(),
+            for make in [to_itself, file] {
+                let (link, warnings, lost) = recorded(|sys, layout| make(sys, layout.cloud(name)));
+                assert_eq!(
+                    (link.as_deref(), lost),
+                    (Some("/var/lib/cloud/instances/i-1"), is_lost),
+                    "{name}"
+                );
+                is_moved(name, &warnings);
+            }
+        }
+        for name in [
+            "instances/i-1/obj.pkl",
+            "instances/i-1/user-data.txt",
+            "instances/i-1/user-data.txt.i",
+            "instances/i-1/boot-finished",
+            "data/instance-id",
+            "data/previous-datasource",
+            "data/set-hostname",
+        ] {
+            for make in [directory, linked_directory, socket, to_itself] {
+                let (link, warnings, lost) = recorded(|sys, layout| make(sys, layout.cloud(name)));
+                assert_eq!((link.as_deref(), lost), (Some("/var/lib/cloud/instances/i-1"), false), "{name}");
+                is_moved(name, &warnings);
+            }
+        }
+    }
+
+    /// A disk that is not mounted: its semaphores are unknown, and nobody wants the machine's keys replaced.
+    #[test]
+    fn a_link_to_a_missing_directory_counts_as_lost_state() {
+        for (name, is_lost) in
+            [("instances/i-1", true), ("instances/i-1/sem", true), ("instances/i-1/scripts", false)]
+        {
+            let (_, warnings, lost) = recorded(|sys, layout| {
+                sys.link("/mnt/gone", layout.cloud(name)).unwrap();
             });
-            assert_eq!((link.as_deref(), lost), (Some("/var/lib/cloud/instances/i-1"), is_lost), "{name}");
-            let moved = format!("/{} was in the way", name.rsplit('/').next().unwrap());
-            let is_moved = |text: &String| text.contains(&moved) && text.ends_with(".saved");
-            assert!(warnings.last().is_some_and(is_moved), "{name}: {warnings:?}");
+            let reported = format!(
+                "/var/lib/cloud/{name} is a link to a directory that did not exist; created an empty one"
+            );
+            assert_eq!((warnings, lost), (vec![reported], is_lost), "{name}");
+        }
+    }
+
+    #[test]
+    fn links_to_files_are_kept() {
+        for content in [None, Some("old")] {
+            let (_, warnings, _) = recorded(|sys, layout| {
+                sys.link("/srv/datasource", layout.cloud("instances/i-1/datasource")).unwrap();
+                if let Some(content) = content {
+                    sys.write("/srv/datasource", content, WriteOptions::default()).unwrap();
+                }
+            });
+            assert_eq!(warnings, [""; 0], "{content:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use system::{Error, Level, Result, System, WriteOptions, debug};
 
 use crate::json::take;
 use crate::layout::{RESULT, STATUS};
-use crate::{Layout, json};
+use crate::{Layout, json, remove_file};
 
 /// The keys of the stages in status.json, in order.
 pub const STAGES: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];
@@ -196,7 +196,7 @@ impl Status {
         let names = [STATUS, RESULT];
         // All of them, those in /run first, even if one cannot be removed.
         let paths = names.map(|name| layout.run(name)).into_iter().chain(names.map(|name| layout.data(name)));
-        let failed = paths.map(|path| sys.remove(path)).filter_map(Result::err).next();
+        let failed = paths.map(|path| remove_file(sys, &path)).filter_map(Result::err).next();
         failed.map_or(Ok(()), Err)
     }
 }

@@ -38,7 +38,7 @@ pub fn remove_boot_finished(boot: &Boot, record: &Record) {
     if boot.stage == StageName::Network && !record.replaces_local {
         return;
     }
-    boot.sys.log_error(Level::Error, boot.sys.remove(boot.layout.boot_finished()));
+    boot.sys.log_error(Level::Error, state::remove_file(&boot.sys, &boot.layout.boot_finished()));
 }
 
 /// Returns whether the local stage completed the instance, because its datasource is in local mode. Logs it.

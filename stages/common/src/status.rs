@@ -37,6 +37,10 @@ impl Record {
         let (sys, layout) = (&boot.sys, &boot.layout);
         if boot.stage == StageName::Local {
             remove_stale_temporaries(boot);
+            // The status is in it. An error is reported with those of the other directories.
+            for path in [layout.cloud(""), layout.cloud("data")] {
+                sys.log_error(Level::Debug, state::create_directory(sys, layout, &path));
+            }
             sys.log_error(Level::Error, Status::remove_files(sys, layout));
         } else {
             if sys.exists(layout.status()) {
