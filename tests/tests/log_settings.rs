@@ -60,6 +60,34 @@ fn files_of_output_are_private() {
     }
 }
 
+/// Programs that write to a pipe without a reader are killed: runcmd's script, apt.
+#[test]
+fn a_program_of_output_that_ends_does_not_stop_others() {
+    for (program, name) in [
+        ("cloud-init-no-such-program -w1", "cloud-init-no-such-program"),
+        ("head -n 1", "head"),
+        ("exit 3", "exit"),
+        ("cat \"", "cat"),
+    ] {
+        let user_data = "#cloud-config\nruncmd: [echo a line, sleep 1, echo another, touch /srv/done]\n";
+        let machine = Sandbox::with_user_data("log-ended", user_data);
+        machine.put("/etc/cloud/cloud.cfg.d/96_log.cfg", format!("output: {{final: '| {program}'}}\n"));
+        std::fs::create_dir_all(machine.path("/srv")).expect("a directory");
+        let boot = machine.run(&STAGES);
+        check_boot!(machine, boot, boot.succeeded() && machine.path("/srv/done").exists());
+        let rest = machine.file("/var/log/cloud-init-output.log").unwrap_or_default();
+        check_boot!(machine, boot, rest.contains("another\n"));
+        let warning = format!(
+            "output: {name}, which receives it, has ended; the rest is in /var/log/cloud-init-output.log"
+        );
+        check_boot!(
+            machine,
+            boot,
+            machine.warnings().iter().filter(|line| line.ends_with(&warning)).count() == 1
+        );
+    }
+}
+
 #[test]
 fn logging_configuration_in_a_file_is_obeyed() {
     let machine = machine("log-file", "log_cfgs: [/etc/log.conf]\n");

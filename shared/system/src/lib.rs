@@ -206,6 +206,8 @@ pub struct System {
     cause: RefCell<Cause>,
     has_new_packages: std::cell::Cell<bool>,
     output: RefCell<output::StageOutput>,
+    /// The programs that receive the output, with their names.
+    output_programs: RefCell<Vec<(String, std::process::Child)>>,
     /// By command line.
     started_ahead: RefCell<Vec<(String, run::Running)>>,
     libexec_dir: Option<std::path::PathBuf>,
@@ -231,6 +233,7 @@ impl System {
             cause: RefCell::default(),
             has_new_packages: Default::default(),
             output: RefCell::default(),
+            output_programs: RefCell::default(),
             started_ahead: RefCell::default(),
             libexec_dir: None,
             activities: activity::Activities::default(),
@@ -285,6 +288,10 @@ impl System {
 
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
         &self.output
+    }
+
+    pub(crate) fn output_programs(&self) -> &RefCell<Vec<(String, std::process::Child)>> {
+        &self.output_programs
     }
 
     pub(crate) fn started_ahead(&self) -> &RefCell<Vec<(String, run::Running)>> {

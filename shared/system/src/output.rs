@@ -127,11 +127,12 @@ impl System {
     }
 
     /// Closes the pipe to `tee` and waits for it to exit, for at most one second: a program in the background may keep the
-    /// pipe open.
+    /// pipe open. Reports other programs that ended before.
     ///
     /// # Errors
     /// Fails if the process cannot be waited for.
     pub fn flush_output(&self) -> Result<()> {
+        self.report_ended_output_programs();
         let StageOutput::Tee { running, .. } = &mut *self.stage_output().borrow_mut() else { return Ok(()) };
         let Some((Some(mut child), pipe)) = running.take() else { return Ok(()) };
         drop(pipe);

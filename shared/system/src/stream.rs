@@ -10,10 +10,26 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::run::chroot_child;
 use crate::syslog::Syslog;
-use crate::{Change, Effect, Level, Result, ResultExt, System};
+use crate::{Change, Effect, Level, Result, ResultExt, System, warning};
 
 /// The widest mode of a log: messages are for administrators only.
 const LOG_MODE: u32 = 0o640;
+
+/// Runs the program that receives the output. If it ends while there is output, the rest goes to the file `$2`, because programs
+/// that write to a pipe which nothing reads are killed (SIGPIPE): user scripts, package managers. The shell then fails, which
+/// [`System::flush_output`] reports. Files that the program makes are as private as the log.
+const OUTPUT_PROGRAM: &str = r#"umask 037
+/bin/sh -c "$1"
+IFS= read -r line || [ -n "$line" ] || exit 0
+exec 3<&0
+{
+    { printf '%s\n' "$line"; cat; } >>"$2"
+    # Only if the file cannot be written.
+    while read -r line; do :; done
+} <&3 &
+exit 1"#;
+/// The file for output that has no other place, as packages configure it.
+const OUTPUT_LOG: &str = "/var/log/cloud-init-output.log";
 
 /// Standard streams of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,16 +141,28 @@ impl System {
     pub fn redirect_to_shell(&self, streams: Streams, line: &str) -> Result<()> {
         let what = format!("redirecting to | {line}");
         let mut shell = std::process::Command::new("/bin/sh");
-        // Files that it makes are as private as the log.
-        shell.args(["-c", &format!("umask 037\n{line}")]).stdin(Stdio::piped());
+        shell.args(["-c", OUTPUT_PROGRAM, "sh", line, OUTPUT_LOG]).stdin(Stdio::piped());
         if !self.is_live() {
             chroot_child(&mut shell, self.root().as_path(), "/");
         }
         let mut child = shell.spawn().context(&what)?;
         self.record(Effect::Run { command: format!("/bin/sh -c {line}"), code: None });
-        match child.stdin.take() {
+        let redirected = match child.stdin.take() {
             Some(pipe) => redirect(streams, &OwnedFd::from(pipe)).context(&what),
             None => Ok(()),
+        };
+        // Arguments may be secret.
+        let name = line.split_whitespace().next().unwrap_or_default();
+        self.output_programs().borrow_mut().push((name.into(), child));
+        redirected
+    }
+
+    /// Reports the programs of [`System::redirect_to_shell`] that ended before the output did.
+    pub(crate) fn report_ended_output_programs(&self) {
+        for (name, child) in &mut *self.output_programs().borrow_mut() {
+            if child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| !status.success())) {
+                warning!(self, "output: {name}, which receives it, has ended; the rest is in {OUTPUT_LOG}");
+            }
         }
     }
 
