@@ -66,12 +66,21 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
     let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));
     let ask = Request::get(&include.url)
         .timeout(TIMEOUT)
-        .retries(if dirs.tries_once { 0 } else { RETRIES }, RETRY_DELAY)
+        .retries(retries(dirs, include), RETRY_DELAY)
         .needs_route()
         .client_certificates(&identities);
-    let content = sys.fetch(&ask)?.body;
+    let fetched = sys.fetch(&ask);
+    if fetched.is_err() {
+        dirs.failed.borrow_mut().insert(include.url.clone());
+    }
+    let content = fetched?.body;
     sys.write(&kept, &content, WriteOptions::secret())?;
     Ok(content)
+}
+
+/// Data is read a second and a third time because of another include, which is a missing file or may be skipped.
+fn retries(dirs: &Dirs, include: &Include) -> u32 {
+    if dirs.tries_once || dirs.failed.borrow().contains(&include.url) { 0 } else { RETRIES }
 }
 
 /// Returns whether user-data with a missing include is not used at all, by features.py of Python's cloud-init or feature_overrides.py
@@ -137,6 +146,17 @@ mod tests {
             sys.write(format!("/usr/lib/{file}"), text, WriteOptions::default()).unwrap();
             assert_eq!(is_failure_an_error(&sys), expected, "{file}: {text}");
         }
+    }
+
+    #[test]
+    fn an_include_that_failed_is_not_retried_again() {
+        let root = scratch::TempDir::new();
+        let (sys, dirs) = (System::new(&root), Dirs::default());
+        // Fails at once: there is no such port.
+        let include = |path: &str| Include { url: format!("http://127.0.0.1:99999/{path}"), once: false };
+        assert_eq!(retries(&dirs, &include("a")), RETRIES);
+        fetch(&sys, &dirs, &include("a")).unwrap_err();
+        assert_eq!([include("a"), include("b")].map(|include| retries(&dirs, &include)), [0, RETRIES]);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The directories and the properties of the machine that handling user-data and vendor-data depends on.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use config::Node;
 
 /// The properties of the machine and the boot that [`crate::consume`] needs.
@@ -20,7 +23,7 @@ pub struct Options<'a> {
 }
 
 /// The directories of the machine and the instance, as paths on the machine, and how what they lack is fetched.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Dirs {
     /// The machine's directory, `/var/lib/cloud`.
     pub cloud: String,
@@ -28,4 +31,6 @@ pub struct Dirs {
     pub instance: String,
     /// Whether an include is requested once: a stage of this boot has retried, or this is a dry run.
     pub tries_once: bool,
+    /// The includes that could not be fetched, whose data may be read again: each is then requested once.
+    pub failed: RefCell<BTreeSet<String>>,
 }

@@ -68,7 +68,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
     // The host's root, so that boothooks find their interpreter; the files are below the directory.
     let sys = System::new("/");
     let path = |below: &str| format!("{}{below}", top.display());
-    let dirs = Dirs { cloud: path(""), instance: path("/instance"), tries_once: false };
+    let dirs = Dirs { cloud: path(""), instance: path("/instance"), ..Dirs::default() };
     let stored = store(&sys, &dirs, &raw);
     let built_in = "vendor_data: {enabled: true}\nvendor_data2: {enabled: true}\n";
     let config = config::yaml::parse("built in", built_in).unwrap().root;

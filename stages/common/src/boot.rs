@@ -89,7 +89,8 @@ impl Boot {
 
     pub(crate) fn user_data_dirs(&self) -> userdata::Dirs {
         let tries_once = self.is_plan() || matches!(self.args.task, Task::CatchUp(_));
-        userdata::Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance(""), tries_once }
+        let (cloud, instance) = (self.layout.cloud(""), self.layout.instance(""));
+        userdata::Dirs { cloud, instance, tries_once, ..Default::default() }
     }
 
     pub(crate) fn search_context(&self) -> Search<'_> {

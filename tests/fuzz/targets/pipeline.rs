@@ -21,7 +21,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let made = [&top, &top.join("root"), &top.join("scratch")].map(std::fs::create_dir);
     assert!(made.iter().all(Result::is_ok));
     let sys = system::System::dry_run(top.join("root"), &top.join("scratch"));
-    let dirs = Dirs { cloud: "/var/lib/cloud".into(), instance: "/var/lib/cloud/instance".into(), tries_once: false };
+    let dirs = Dirs { cloud: "/var/lib/cloud".into(), instance: "/var/lib/cloud/instance".into(), ..Dirs::default() };
     // Variables for templates.
     let instance_data = "/run/cloud-init/instance-data.json";
     let written =

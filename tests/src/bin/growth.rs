@@ -263,7 +263,7 @@ fn user_data(count: usize) {
     let message = format!("{head}{}--B--\n", lines(count, part));
     let top = scratch::TempDir::new();
     let sys = system::System::new(&top);
-    let dirs = Dirs { cloud: "/cloud".into(), instance: "/cloud/instance".into(), tries_once: false };
+    let dirs = Dirs { cloud: "/cloud".into(), instance: "/cloud/instance".into(), ..Dirs::default() };
     let user = Data::Bytes(message.as_bytes());
     let raw = RawData { user, vendor: Data::Nothing, vendor2: Data::Nothing, ..RawData::default() };
     let options = Options {

@@ -32,7 +32,7 @@ impl Machine {
 
     pub fn dirs(&self) -> Dirs {
         let top = self.top.display();
-        Dirs { cloud: format!("{top}"), instance: format!("{top}/instance"), tries_once: false }
+        Dirs { cloud: format!("{top}"), instance: format!("{top}/instance"), ..Dirs::default() }
     }
 
     pub fn boot(&self, user: &str, vendor: &str, vendor2: &str) -> Boot {
