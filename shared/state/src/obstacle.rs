@@ -18,8 +18,8 @@ pub(crate) fn move_aside(sys: &System, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Moves a state file aside that is neither a regular file nor a link to one, as every write to it would fail. Devices are left:
-/// somebody may discard a file by a link to /dev/null.
+/// Moves a state file aside that is neither a regular file nor a link to one, as every write to it would fail. Devices stay:
+/// a link to /dev/null discards a file on purpose.
 pub(crate) fn move_special_file_aside(sys: &System, path: &str) -> Result<()> {
     let is_in_the_way = match sys.metadata(path) {
         Ok(meta) => !meta.is_file() && !meta.file_type().is_char_device(),
