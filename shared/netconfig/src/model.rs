@@ -105,7 +105,7 @@ pub enum LinkKind {
     Bridge,
     /// A VLAN.
     Vlan,
-    /// A bridge's port that the configuration does not describe.
+    /// A bridge's port or the parent of a VLAN that the configuration does not describe.
     Unknown,
 }
 

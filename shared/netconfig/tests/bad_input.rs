@@ -72,7 +72,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:4:3: network.config[1]: undefined member stranger",
                 "net:5:3: network.config[2]: undefined parent device nowhere",
             ],
-            &["good:1", "b:0", "stranger:0", "v:0"],
+            &["good:1", "b:0", "stranger:0", "v:0", "nowhere:0"],
         ),
         (
             v1,

@@ -11,9 +11,11 @@ use super::builder::{Builder, Place};
 use super::characters::{is_shell_special, is_unsafe_in_files};
 
 pub fn check(build: &mut Builder) {
+    add_parents(build);
     check_names(build);
     check_members(build);
     break_cycles(build);
+    bring_up_lower(build);
 }
 
 fn place(build: &Builder, id: &str) -> Place {
@@ -51,21 +53,28 @@ fn check_names(build: &mut Builder) {
     }
 }
 
+/// Adds the parents of VLANs that the configuration does not describe: networkd and netplan attach a VLAN at its parent.
+fn add_parents(build: &mut Builder) {
+    let links = &build.parsed.model.links;
+    let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
+    let is_new = |id: &&String| !known.contains(id.as_str()) && !build.elsewhere.contains(*id);
+    let parents = links.iter().filter_map(|link| link.vlan_link.as_ref()).filter(is_new);
+    for id in parents.cloned().collect::<Vec<String>>() {
+        build.placeholder(&id, LinkKind::Unknown);
+    }
+}
+
 /// Reports members of bonds, bridges and vlans that the configuration does not describe.
 fn check_members(build: &mut Builder) {
     let mut container: HashMap<&str, &str> = HashMap::new();
     let mut problems = Vec::new();
     let links = &build.parsed.model.links;
-    let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
+    let is_described = |id: &String| build.places.contains_key(id) || build.elsewhere.contains(id);
     let undescribed = |member: &Link, whole: &str| {
         let problems = || (whole.to_string(), format!("undefined member {}", shown_name(&member.id)));
-        let is_known = build.places.contains_key(&member.id) || build.elsewhere.contains(&member.id);
-        (!is_known).then(problems)
+        (!is_described(&member.id)).then(problems)
     };
-    let undefined = links.iter().filter(|link| !build.places.contains_key(&link.id)).map(|link| &link.id);
-    let parents =
-        links.iter().filter_map(|link| link.vlan_link.as_ref()).filter(|id| !known.contains(id.as_str()));
-    let undefined = undefined.chain(parents).filter(|id| !build.elsewhere.contains(*id)).cloned().collect();
+    let undefined = links.iter().map(|link| &link.id).filter(|id| !is_described(id)).cloned().collect();
     for link in links {
         if let Some(bond) = &link.bond {
             problems.extend(undescribed(link, bond));
@@ -87,10 +96,11 @@ fn check_members(build: &mut Builder) {
             }
         }
     }
+    let names: HashSet<&String> = links.iter().filter(|l| is_described(&l.id)).map(|l| &l.name).collect();
     for link in links {
         if let Some(lower) = &link.vlan_link
-            && !known.contains(lower.as_str())
-            && !build.elsewhere.contains(lower)
+            && !is_described(lower)
+            && !names.contains(lower)
         {
             problems.push((link.id.clone(), format!("undefined parent device {}", shown_name(lower))));
         }
@@ -99,6 +109,20 @@ fn check_members(build: &mut Builder) {
     for (id, message) in problems {
         let Place { at, key } = place(build, &id);
         build.report_invalid(&at, &key, message);
+    }
+}
+
+/// Has members of bonds, and devices that are made for a bridge or a VLAN, brought up with what is above them, which has no
+/// network without them: interfaces(5) often leaves them to ifenslave or ifupdown2.
+fn bring_up_lower(build: &mut Builder) {
+    let links = &mut build.parsed.model.links;
+    let lower = links.iter().flat_map(|link| link.ports.iter().chain(&link.vlan_link));
+    let lower: HashSet<String> = lower.cloned().collect();
+    for link in links {
+        let is_made = matches!(link.kind, LinkKind::Bond | LinkKind::Bridge | LinkKind::Vlan);
+        if link.bond.is_some() || is_made && (lower.contains(&link.id) || lower.contains(&link.name)) {
+            link.subnets.iter_mut().for_each(|subnet| drop(subnet.control.take_if(|c| c == "manual")));
+        }
     }
 }
 
@@ -156,6 +180,40 @@ fn break_cycles(build: &mut Builder) {
         let member = &mut build.parsed.model.links[part];
         if member.bond.as_ref() == Some(&id) {
             member.bond = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::{Facts, parse};
+
+    #[test]
+    fn what_is_below_a_device_is_brought_up() {
+        let nic = |name: &str, control: &str| {
+            format!("- {{type: physical, name: {name}, subnets: [{{type: manual, control: {control}}}]}}\n")
+        };
+        let nics = ["manual", "hotplug"].map(|control| nic(&format!("e-{control}"), control)).concat();
+        let text = format!(
+            "version: 1\nconfig:\n{nics}{}\
+             - {{type: bond, name: b, bond_interfaces: [e-manual, e-hotplug], params: {{}}, subnets: [{{type: manual, control: manual}}]}}\n\
+             - {{type: bond, name: alone, bond_interfaces: [], params: {{}}, subnets: [{{type: manual, control: manual}}]}}\n\
+             - {{type: vlan, name: v, vlan_link: b, vlan_id: 5, subnets: [{{type: manual, control: manual}}]}}\n\
+             - {{type: bridge, name: r, bridge_interfaces: [v, port], subnets: [{{type: dhcp}}]}}\n",
+            nic("port", "manual")
+        );
+        let parsed = parse(&config::yaml::parse("t", &text).unwrap().root, &Facts::default()).unwrap();
+        for (name, control) in [
+            ("e-manual", None),
+            ("e-hotplug", Some("hotplug")),
+            ("b", None),
+            ("v", None),
+            // A bridge sets its ports up itself.
+            ("port", Some("manual")),
+            ("alone", Some("manual")),
+        ] {
+            let link = parsed.model.links.iter().find(|link| link.name == name).unwrap();
+            assert_eq!(link.subnets[0].control.as_deref(), control, "{name}");
         }
     }
 }

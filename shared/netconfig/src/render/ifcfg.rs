@@ -59,7 +59,7 @@ fn is_ipv6_autoconf(method: Method) -> bool {
     matches!(method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful)
 }
 
-pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool, is_member: bool) {
+pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool, is_lower: bool) {
     for subnet in &link.subnets {
         let lines: &[(&str, &str)] = match subnet.method {
             Method::Dhcp | Method::Dhcp4 => &[("BOOTPROTO", "dhcp")],
@@ -80,8 +80,8 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool, is_member
             Method::Static | Method::Static6 if subnet.is_ipv6() => {
                 &[("IPV6INIT", "yes"), ("IPV6_AUTOCONF", "no"), ("IPV6_FORCE_ACCEPT_RA", "no")]
             }
-            // A bond or bridge has only those members that are brought up.
-            Method::Manual if is_member || file.get("MTU").is_some() => &[("ONBOOT", "yes")],
+            // What is above a link has only those links below it that are brought up.
+            Method::Manual if is_lower || file.get("MTU").is_some() => &[("ONBOOT", "yes")],
             Method::Manual => &[("ONBOOT", "no")],
             Method::Static | Method::Static6 | Method::Loopback | Method::Auto => &[],
         };

@@ -1,6 +1,6 @@
 //! ifcfg files below /etc/sysconfig, as the families of Red Hat and SUSE read them: two [dialects](IfcfgDialect) of one format.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use distro::IfcfgDialect;
 use system::System;
@@ -133,8 +133,10 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         match dialect {
             IfcfgDialect::RedHat => {
                 let link = &*link.with_single_gateways();
-                let is_member = link.bond.is_some() || topology.bridges.contains_key(&*link.id);
-                ifcfg::red_hat(&mut file, link, has_default_route, is_member);
+                let is_lower = link.bond.is_some()
+                    || topology.bridges.contains_key(&*link.id)
+                    || topology.parents.contains(&*link.id);
+                ifcfg::red_hat(&mut file, link, has_default_route, is_lower);
                 if let Some([v4, v6]) = ifcfg::routes(&mut file, link)? {
                     files.extend([("route", v4), ("route6", v6)]);
                 }
@@ -189,6 +191,8 @@ struct Topology<'a> {
     /// The members of each bond, by the bond's ID.
     members: HashMap<&'a str, Vec<&'a str>>,
     bridges: HashMap<&'a str, &'a Link>,
+    /// The parents of VLANs, by their IDs.
+    parents: HashSet<&'a str>,
 }
 
 impl Topology<'_> {
@@ -207,7 +211,8 @@ impl Topology<'_> {
         for names in members.values_mut() {
             sort::sort(names);
         }
-        Topology { by_id, members, bridges }
+        let parents = model.links.iter().filter_map(|link| link.vlan_link.as_deref()).collect();
+        Topology { by_id, members, bridges, parents }
     }
 }
 
