@@ -67,26 +67,67 @@ fn key_at(node: &Node, path: &str, is_there: &dyn Fn(&Position) -> bool) -> Opti
     }
 }
 
-/// Removes from the file what netplan rejects at a position, and reports its key. A match is removed with its device, which would
-/// be for other NICs. Returns whether something is removed.
-fn remove_rejected(sys: &System, position: &str) -> system::Result<bool> {
+/// Returns the configuration without the value at a position, and its key. A match is removed with its device, which would be
+/// for other NICs; in what only netplan reads nothing is removed.
+fn without_value(network: &Node, is_there: &dyn Fn(&Position) -> bool) -> Option<(String, Node)> {
+    let key = key_at(network, "network", is_there)?;
+    let key = key.split(".match").next().map_or("", whole);
+    let left = |keys: HashSet<&str>| without(network, "network", Level::Sections, &keys);
+    Some((key.to_string(), left(HashSet::from([key]))))
+        .filter(|(_, without)| *without != left(HashSet::new()))
+}
+
+/// Returns the configuration without the device that is at a position or that netplan's message begins with, and its key.
+fn without_device(
+    network: &Node,
+    message: &str,
+    is_there: &dyn Fn(&Position) -> bool,
+) -> Option<(String, Node)> {
+    let is_named = |id: &str| message.strip_prefix(id).is_some_and(|rest| rest.starts_with(": "));
+    let is_rejected = |(id, device): &(&Node, &Node)| {
+        id.scalar_text().is_some_and(|id| is_named(&id)) || key_at(device, "", is_there).is_some()
+    };
+    let device = |(section, devices): (&Node, &Node)| {
+        let (id, _) = devices.entries().find(is_rejected)?;
+        Some((section.as_str()?.to_string(), id.clone()))
+    };
+    let (section, id) = network.entries().find_map(device)?;
+    let mut left = network.clone();
+    left.as_map_mut()?.get_mut(&section)?.as_map_mut()?.remove_node(&id);
+    Some((join_key(&join_key("network", &section), &id.scalar_text()?), left))
+}
+
+/// Returns netplan's message about a device without a position, which begins with the device's ID.
+fn device_message(stderr: &str) -> Option<&str> {
+    let of_parser = format!("{PATH}: Error in network definition: ");
+    let message = |line: &'_ str| line.find(&of_parser).map(|start| start + of_parser.len());
+    stderr.lines().find_map(|line| match message(line) {
+        Some(start) => Some(&line[start..]),
+        None => line.strip_prefix("ERROR: "),
+    })
+}
+
+/// Removes from the file what netplan rejects, and reports its key: the value at a position, or else the device. Returns whether
+/// something is removed; fails if no device would be left.
+fn remove_rejected(sys: &System, stderr: &str) -> system::Result<bool> {
     let text = sys.read_text(PATH)?;
-    let mut numbers = position.rsplitn(3, ':').map(str::parse::<u32>);
-    let (Some(Ok(column)), Some(Ok(line))) = (numbers.next(), numbers.next()) else { return Ok(false) };
+    let mut numbers = error_position(stderr).unwrap_or_default().rsplitn(3, ':').map(str::parse::<u32>);
+    let position = numbers.next().zip(numbers.next());
+    let is_there = |at: &Position| position == Some((Ok(at.column), Ok(at.line)));
     let Ok(parsed) = config::yaml::parse(PATH, &text) else { return Ok(false) };
     let Some(network) = parsed.root.get("network") else { return Ok(false) };
-    let is_there = |at: &Position| (at.line, at.column) == (line, column);
-    let Some(key) = key_at(network, "network", &is_there) else { return Ok(false) };
-    let key = key.split(".match").next().map_or("", whole);
-    let left = without(network, "network", Level::Sections, &HashSet::from([key]));
     let header = text.find("\nnetwork:").map_or("", |start| &text[..=start]);
-    let changed = format!("{header}{}", emit_entry("network", &left, Style::PLAIN));
-    // In a section that only netplan reads nothing is removed.
-    if changed == text {
+    let message = device_message(stderr).unwrap_or_default();
+    let rest = without_value(network, &is_there).or_else(|| without_device(network, message, &is_there));
+    let Some((key, left)) = rest else {
         return Ok(false);
+    };
+    if left.entries().all(|(_, devices)| devices.entries().next().is_none()) {
+        return Err(system::Error::new(format!("netplan rejects the configuration: {key}")));
     }
     system::warning!(sys, "{key}: netplan rejects the value; ignored");
     let mode = sys.mode(PATH).unwrap_or(0o600);
+    let changed = format!("{header}{}", emit_entry("network", &left, Style::PLAIN));
     sys.write(PATH, changed, WriteOptions::mode(mode))?;
     Ok(true)
 }
@@ -113,7 +154,7 @@ pub fn post_write(sys: &System) -> system::Result<()> {
             Ok(run) if run.code != 0 => String::from_utf8_lossy(&run.stderr),
             _ => break,
         };
-        if !error_position(&stderr).map_or(Ok(false), |position| remove_rejected(sys, position))? {
+        if !remove_rejected(sys, &stderr)? {
             break;
         }
         finished = sys.run(&generate);
@@ -186,7 +227,8 @@ mod tests {
             (6, 8, None),
         ] {
             sys.write(PATH, text, WriteOptions::default()).unwrap();
-            assert_eq!(remove_rejected(&sys, &format!("{PATH}:{line}:{column}")).unwrap(), lost.is_some());
+            let stderr = format!("{PATH}:{line}:{column}: Error in network definition: x");
+            assert_eq!(remove_rejected(&sys, &stderr).unwrap(), lost.is_some());
             let parsed = |text: &str| config::yaml::parse("t", text).unwrap().root.to_json();
             let left = sys.read_text(PATH).unwrap();
             let wanted = text.replace(lost.unwrap_or("|"), "").replace("routes:\n    b", "routes: []\n    b");
@@ -194,6 +236,43 @@ mod tests {
             assert_eq!(parsed(&left), parsed(&wanted), "{line}:{column}");
         }
         assert_eq!(sys.log().logged_warnings().len(), 3);
+    }
+
+    /// The messages of netplan 1.1 about what is in no single place.
+    #[test]
+    fn rejected_device_is_removed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let text = "network:\n  version: 2\n  ethernets:\n    a: {dhcp4: true}\n  wifis:\n    w:1: {foo: 1}\n    v: {}\n";
+        for (message, lost) in [
+            (format!("{PATH}: Error in network definition: w:1: No access points defined"), Some("w:1")),
+            (format!("{PATH}: Error in network definition: v: missing 'table' property"), Some("v")),
+            // Only netplan reads its keys.
+            (format!("{PATH}:6:11: Error in network definition: unknown key 'foo'"), Some("w:1")),
+            ("ERROR: a: NetworkManager only supports unicast routes".into(), Some("a")),
+            ("ERROR: b: NetworkManager only supports unicast routes".into(), None),
+            (format!("{PATH}: Error in network definition: w: x"), None),
+            ("/etc/netplan/90-mine.yaml: Error in network definition: v: x".into(), None),
+        ] {
+            sys.write(PATH, text, WriteOptions::default()).unwrap();
+            let is_removed = remove_rejected(&sys, &format!("\n** WARNING **: x\n{message}\nFailed\n"));
+            assert_eq!(is_removed.unwrap(), lost.is_some(), "{message}");
+            let left = config::yaml::parse("t", &sys.read_text(PATH).unwrap()).unwrap().root;
+            let devices = left.get("network").unwrap().entries().flat_map(|(_, section)| section.entries());
+            let mut ids: Vec<_> = devices.filter_map(|(id, _)| id.as_str()).collect();
+            ids.sort_unstable();
+            let kept = ["a", "v", "w:1"].into_iter().filter(|id| Some(*id) != lost);
+            assert_eq!(ids, kept.collect::<Vec<_>>(), "{message}");
+        }
+        let warnings = sys.log().logged_warnings();
+        assert!(
+            warnings[1].1.ends_with("network.wifis.v: netplan rejects the value; ignored"),
+            "{warnings:?}"
+        );
+        // Nothing else could be reached.
+        sys.write(PATH, "network: {version: 2, vrfs: {v: {}}}\n", WriteOptions::default()).unwrap();
+        let error = remove_rejected(&sys, &format!("{PATH}: Error in network definition: v: x")).unwrap_err();
+        assert_eq!(error.to_string(), "netplan rejects the configuration: network.vrfs.v");
     }
 
     #[test]
