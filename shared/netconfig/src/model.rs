@@ -188,9 +188,7 @@ impl Link {
                 let metric = subnet.metric.take().as_ref().and_then(address::parse_number).map(Into::into);
                 subnet.gateway = None;
                 if first.as_ref().is_some_and(|(_, first)| *first != gateway) {
-                    let network = if inet6 { "::" } else { "0.0.0.0" }.into();
-                    let gateway = Some(gateway);
-                    subnet.routes.insert(0, Route { network, gateway, metric, ..Route::default() });
+                    subnet.routes.insert(0, Route { metric, ..Route::default_by(gateway) });
                 }
             }
         }
@@ -395,6 +393,12 @@ pub struct Route {
 }
 
 impl Route {
+    /// Returns the default route by a gateway.
+    pub fn default_by(gateway: String) -> Route {
+        let network = if address::is_ipv6(&gateway) { "::" } else { "0.0.0.0" }.into();
+        Route { network, gateway: Some(gateway), ..Route::default() }
+    }
+
     /// Returns whether this is the default route of its family.
     pub fn is_default(&self) -> bool {
         self.prefix == 0 && ["0.0.0.0", "::"].contains(&self.network.as_str())

@@ -6,7 +6,7 @@ use config::{Map, Node, Value, join_key};
 
 use crate::address::{self, is_ipv6};
 use crate::glob::glob_match;
-use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Route, Subnet};
 
 use super::builder::{Builder, Place};
 use super::characters::words;
@@ -314,8 +314,10 @@ fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     build.insert(link);
 }
 
-/// Returns the subnets: DHCP first, then the addresses. Gateways are set on the first address of their family, servers on
-/// the first address, routes on the first subnet.
+const NO_SUBNET: &str = "the device has neither addresses nor DHCP; ignoring the route";
+
+/// Returns the subnets: DHCP first, then the addresses. Gateways are set on the first address of their family, or else routes,
+/// servers on the first address, routes on the first subnet.
 fn subnets(
     build: &mut Builder,
     device: &Node,
@@ -381,14 +383,22 @@ fn subnets(
             ..Subnet::default()
         });
     }
+    // Those without an address of their family.
+    for (key, gateway) in ["gateway4", "gateway6"].into_iter().zip(gateways) {
+        let Some(gateway) = gateway.filter(|gateway| is_ipv6(gateway) == (key == "gateway6")) else {
+            continue;
+        };
+        match subnets.first_mut() {
+            Some(first) => first.routes.push(Route::default_by(gateway)),
+            None => build.report(device.get(key).unwrap_or(device), &join_key(path, key), NO_SUBNET),
+        }
+    }
     for (i, item) in build.list(device, path, "routes").iter().enumerate() {
         let path = format!("{path}.routes[{i}]");
         let Some(route) = build.route(item, &path, &ROUTE_KEYS) else { continue };
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
-            None => {
-                build.report(item, &path, "the device has neither addresses nor DHCP; ignoring the route");
-            }
+            None => build.report(item, &path, NO_SUBNET),
         }
     }
     subnets
