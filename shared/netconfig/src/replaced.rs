@@ -72,6 +72,8 @@ fn identities(config: &Node) -> Option<Vec<Identity>> {
                 let name = text(device, &["set-name"]);
                 match (mac, matched) {
                     (None, true) => None,
+                    // The NIC has either name.
+                    (None, false) if name.is_some() => None,
                     (mac, _) => Some(Identity { mac, name: name.or(id.scalar_text()) }),
                 }
             };
@@ -113,6 +115,7 @@ mod tests {
             ("{version: 2, ethernets: {lo: {}, eth0: {}}}", vec![&other], false, "eth0"),
             ("{version: 2, ethernets: {eth0: {}, c: {match: {name: 'ens*'}}}}", vec![&other], false, ""),
             ("{version: 2, ethernets: {eth0: {}, c: {match: {driver: virtio}}}}", vec![&other], false, ""),
+            ("{version: 2, ethernets: {eth0: {set-name: lan}}}", vec![&new], false, ""),
             ("{version: 2, bridges: {br0: {}}}", vec![&other], false, ""),
             ("{version: 3}", vec![&other], false, ""),
             ("[]", vec![&other], false, ""),

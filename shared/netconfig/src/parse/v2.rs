@@ -191,9 +191,11 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     link.set_mac = build.mac(device, path, "macaddress");
     link.wakeonlan = build.flag(device, path, "wakeonlan");
     let mut new_name = build.name(device, path, "set-name");
-    let is_free = |name: &String| !facts.nics.iter().any(|nic| nic.name == *name);
-    // NICs are renamed by their addresses.
-    if has_pattern && link.mac.is_none() && !facts.nics.is_empty() && new_name.as_ref().is_some_and(is_free) {
+    let is_there = |name: &str| facts.nics.iter().any(|nic| nic.name == name);
+    // NICs are renamed by their addresses. Without a match the ID is the name of the NIC.
+    let is_matched = has_pattern && !facts.nics.is_empty()
+        || device.get("match").is_none_or(Node::is_null) && is_there(id);
+    if is_matched && link.mac.is_none() && new_name.as_ref().is_some_and(|name| !is_there(name)) {
         new_name = None;
         let problem = "a NIC is renamed only with match.macaddress; keeping its name";
         build.report(device.get("set-name").unwrap_or(device), &join_key(path, "set-name"), problem);
@@ -434,6 +436,7 @@ mod tests {
             // Otherwise no NIC would have the name.
             ("match: {name: 'en*'}, set-name: lan", "id", &["en*"], &["ens1", "ens2"]),
             ("match: {name: eth3}, set-name: lan", "eth3", &[], &[]),
+            ("set-name: lan", "lan", &[], &[]),
             // A key that is invalid or unknown does not make it a match of other NICs.
             ("match: {name: 5.5}", "id", &[], &[]),
             ("match: {mac: x}", "id", &[], &[]),
@@ -449,6 +452,13 @@ mod tests {
                 "{text}"
             );
             assert_eq!(link.matched, nics, "{text}");
+        }
+        // Without a match the ID is the name of the NIC, if it has one.
+        for (new_name, name) in [("lan", "eth3"), ("ens1", "ens1")] {
+            let text = format!("{{version: 2, ethernets: {{eth3: {{set-name: {new_name}, dhcp4: true}}}}}}");
+            let build = parse(&config::yaml::parse("t", &text).unwrap().root, &facts);
+            assert_eq!(build.parsed.model.links[0].name, name);
+            assert_eq!(build.parsed.findings.is_empty(), name == new_name);
         }
         // A NIC with an entry of its own is not taken by a pattern.
         let text =
