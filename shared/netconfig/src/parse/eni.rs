@@ -11,9 +11,10 @@ use std::rc::Rc;
 use config::{Findings, Map, Node, Position};
 
 use crate::address::is_ipv6;
+use crate::glob::glob_match;
 
 use super::characters::is_unsafe_in_files;
-use super::facts::{Facts, Include};
+use super::facts::{Facts, Include, NicFacts};
 use super::hook::{Effect, effect};
 use super::section::version_1;
 
@@ -176,7 +177,16 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
 fn add_lower(devices: &mut BTreeMap<String, Device>) {
     let masters: Vec<_> = devices.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
     for (name, master) in masters {
-        if let Some(bond) = devices.get_mut(&master).filter(|bond| !bond.lower.contains(&name)) {
+        let options = devices.get_mut(&name).filter(|member| !member.is_bond && !member.is_bridge);
+        let options = options.map(|member| std::mem::take(&mut member.params)).unwrap_or_default();
+        let Some(bond) = devices.get_mut(&master) else { continue };
+        // ifenslave reads the options of a bond in the stanzas of its members too.
+        for (key, value) in options {
+            if key.as_str().is_some_and(|key| bond.params.get(key).is_none()) {
+                bond.params.insert(key, value);
+            }
+        }
+        if !bond.lower.contains(&name) {
             bond.lower.push(name);
         }
     }
@@ -316,7 +326,13 @@ impl Device {
                 "bond-master" => self.master = names().next(),
                 "bridge-ports" => {
                     self.is_bridge = true;
-                    self.lower.extend(names());
+                    match bridge_ports(texts(), facts) {
+                        Some(ports) if ports.is_empty() && names().next().is_some() => {
+                            findings.invalid(&first.at, option, "no NIC fits; ignored");
+                        }
+                        Some(ports) => self.lower.extend(ports),
+                        None => findings.unknown(&first.at, option, UNSUPPORTED),
+                    }
                 }
                 "bridge-hw" => self.entry.insert_some("mac_address", words.last().cloned()),
                 _ if option.starts_with("bond-") => drop(self.params.insert(option, joined(","))),
@@ -373,6 +389,39 @@ impl Device {
             findings.invalid(&gateway.at, "gateway", "no address of its family; ignored");
         }
     }
+}
+
+/// Returns the ports of a bridge as in bridge-utils-interfaces(5): names, and the NICs that fit a pattern between `regex` and
+/// `noregex` or those of `all`. `None` if a pattern has other operators than glob(7).
+fn bridge_ports<'a>(words: impl Iterator<Item = &'a str>, facts: &Facts) -> Option<Vec<String>> {
+    const OPERATORS: [char; 10] = ['*', '+', '?', '(', ')', '|', '{', '}', '^', '$'];
+    let mut is_pattern = false;
+    let mut ports: Vec<String> = Vec::new();
+    for word in words {
+        let patterns = match word {
+            "regex" | "noregex" => {
+                is_pattern = word == "regex";
+                continue;
+            }
+            "none" => continue,
+            "all" => ["eth*", "em*", "en*", "p[0-9]*"].map(String::from).to_vec(),
+            name if !is_pattern => {
+                ports.push(name.into());
+                continue;
+            }
+            pattern => {
+                let is_plain = |part: &&str| !part.contains(OPERATORS);
+                let parts: Vec<&str> = pattern.split(".*").collect();
+                if !parts.iter().all(is_plain) {
+                    return None;
+                }
+                vec![parts.join("*").replace('.', "?")]
+            }
+        };
+        let fits = |nic: &&NicFacts| nic.name != "lo" && patterns.iter().any(|p| glob_match(p, &nic.name));
+        ports.extend(facts.nics.iter().filter(fits).map(|nic| nic.name.clone()));
+    }
+    Some(ports)
 }
 
 /// Returns a word as a number if it is one: no renderer quotes it then.
@@ -523,6 +572,38 @@ mod tests {
             assert!(found.contains(expected), "{expected}: {found}");
         }
         assert_eq!(findings, ["/etc/network/interfaces:11:1: gateway: no address of its family; ignored"]);
+    }
+
+    /// bridge-utils-interfaces(5).
+    #[test]
+    fn ports_of_a_bridge_are_names_or_patterns_of_nics() {
+        let nics = ["lo", "eth0", "eth10", "ens3", "wlan0", "p2p1"].map(|nic| (nic, "02:00:00:00:00:01"));
+        let facts = Facts::from_pairs(nics);
+        for (ports, expected) in [
+            ("eth0 eth7", "eth0,eth7"),
+            ("none", ""),
+            ("all", "eth0,eth10,ens3,p2p1"),
+            ("regex eth.* noregex tap0", "eth0,eth10,tap0"),
+            ("regex (wlan|eth).* noregex", "!"),
+            ("regex e..[0-9] noregex", "eth0,ens3"),
+            ("regex br.*", "!"),
+        ] {
+            let (found, findings) = convert(&format!("iface b inet dhcp\n  bridge_ports {ports}\n"), &facts);
+            let expected = expected.trim_start_matches('!');
+            assert!(found.contains(&format!("bridge_interfaces:[{expected}]")), "{ports}: {found}");
+            assert_eq!(findings.len(), usize::from(expected.is_empty() && ports != "none"), "{findings:?}");
+        }
+    }
+
+    /// As ifenslave(5) has it.
+    #[test]
+    fn options_of_a_bond_may_be_in_the_stanzas_of_its_members() {
+        let text = "iface e inet manual\n  bond-master b\n  bond-primary e\n  bond-mode 4\niface f inet manual\n  bond-master b\n\
+                    iface b inet dhcp\n  bond-slaves none\n  bond-mode 1\n";
+        let (found, findings) = convert(text, &Facts::default());
+        assert!(found.contains("bond_interfaces:[e,f]"), "{found}");
+        assert!(found.contains("params:{bond-mode:1,bond-primary:e}"), "{found}");
+        assert!(findings.is_empty(), "{findings:?}");
     }
 
     #[test]
