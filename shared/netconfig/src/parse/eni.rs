@@ -15,7 +15,7 @@ use crate::glob::glob_match;
 
 use super::characters::is_unsafe_in_files;
 use super::facts::{Facts, Include, NicFacts};
-use super::hook::{Effect, effect};
+use super::hook::{Effect, effects};
 use super::section::version_1;
 
 /// The maximum nesting of included files.
@@ -351,19 +351,23 @@ impl Device {
                     self.params.insert(key, value);
                 }
                 "up" | "post-up" | "pre-up" | "down" | "post-down" | "pre-down" => {
-                    match effect(&texts().collect::<Vec<_>>(), name) {
-                        Some(Effect::Route(route)) if option.ends_with("up") => {
-                            routes.push(Node { at: first.at.clone(), ..route.into() })
+                    let is_up = option.ends_with("up");
+                    for effect in effects(&texts().collect::<Vec<_>>(), name) {
+                        match effect {
+                            Some(_) if !is_up => {}
+                            Some(Effect::Route(route)) => {
+                                routes.push(Node { at: first.at.clone(), ..route.into() })
+                            }
+                            Some(Effect::Address(address)) => more.push(address),
+                            Some(Effect::Mtu(mtu)) => {
+                                drop(self.entry.insert("mtu", number_or_text(&text(&mtu))))
+                            }
+                            Some(Effect::Rule(rule)) => {
+                                self.rules.push(Node { at: first.at.clone(), ..rule.into() })
+                            }
+                            Some(Effect::None) => {}
+                            None => findings.unknown(&first.at, option, UNSUPPORTED),
                         }
-                        Some(Effect::Address(address)) if option.ends_with("up") => more.push(address),
-                        Some(Effect::Mtu(mtu)) if option.ends_with("up") => {
-                            self.entry.insert("mtu", number_or_text(&text(&mtu)));
-                        }
-                        Some(Effect::Rule(rule)) if option.ends_with("up") => {
-                            self.rules.push(Node { at: first.at.clone(), ..rule.into() })
-                        }
-                        Some(_) => {}
-                        None => findings.unknown(&first.at, option, UNSUPPORTED),
                     }
                 }
                 _ => findings.unknown(&first.at, option, UNSUPPORTED),

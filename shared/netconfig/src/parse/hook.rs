@@ -21,14 +21,47 @@ pub enum Effect {
     None,
 }
 
+/// Returns the effects of the commands of a line on an interface, `None` for each that is not known, or on another one. Of commands
+/// that depend on each other all are known or none.
+pub fn effects(words: &[&str], interface: &str) -> Vec<Option<Effect>> {
+    const COMPOUND: [&str; 7] = ["if", "for", "while", "until", "case", "{", "("];
+    if words.iter().any(|word| COMPOUND.contains(word)) {
+        return vec![effect(words, interface)];
+    }
+    let line = words.join(" ").replace(';', " ; ").replace("&&", " && ");
+    let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+    let mut effects = Vec::new();
+    for list in words.split(|word| *word == ";").filter(|list| !list.is_empty()) {
+        let commands = list.split(|word| *word == "&&").map(|command| effect(command, interface));
+        match commands.collect::<Option<Vec<_>>>() {
+            Some(known) => effects.extend(known.into_iter().map(Some)),
+            None => effects.push(None),
+        }
+    }
+    effects
+}
+
+/// Returns a word of a command with the name of the interface for the variable.
+fn expanded(word: &str, interface: &str) -> String {
+    let word = word.trim_matches(['"', '\'']).replace("${IFACE}", interface);
+    match word.strip_prefix("$IFACE") {
+        Some(rest) if !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') => {
+            format!("{interface}{rest}")
+        }
+        _ => word,
+    }
+}
+
 /// Returns the effect of a command on an interface; `None` if it is not known, or on another one.
-pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
+fn effect(words: &[&str], interface: &str) -> Option<Effect> {
     // What is written after it is for a command that fails, or its output.
     let end = words.iter().position(|word| *word == "||" || word.contains('>')).unwrap_or(words.len());
-    let words: Vec<&str> = words[..end].iter().map(|word| word.trim_matches(['"', '\'', ';'])).collect();
-    let is_special =
-        |word: &&str| word.contains(['|', '&', ';', '`', '(']) || word.contains('$') && !is_own(word, "");
-    if words.iter().any(is_special) {
+    let words: Vec<String> = words[..end].iter().map(|word| expanded(word, interface)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if words == ["true"] {
+        return Some(Effect::None);
+    }
+    if words.iter().any(|word| word.contains(['|', '&', ';', '`', '(', '$'])) {
         return None;
     }
     let options = |word: &&&str| word.starts_with('-') && !["-net", "-host"].contains(*word);
@@ -52,20 +85,30 @@ pub fn effect(words: &[&str], interface: &str) -> Option<Effect> {
             if is_addition { rule() } else { action.starts_with("del").then_some(Effect::None) }
         }
         () if program == "ip" && is_object("address") => {
-            let (address, rest) = rest.split_first()?;
-            let device = rest.iter().skip_while(|word| **word != "dev").nth(1)?;
-            let address =
-                (is_addition && is_own(device, interface)).then(|| Effect::Address((*address).to_string()));
-            address.or_else(|| action.starts_with("del").then_some(Effect::None))
+            if is_addition {
+                return address(&rest, interface).map(Effect::Address);
+            }
+            action.starts_with("del").then_some(Effect::None)
         }
         () if program == "ip" && is_object("link") && action == "set" => link(&rest, interface),
         () => None,
     }
 }
 
-/// Returns whether a word names the interface, or stands for it.
-fn is_own(word: &str, interface: &str) -> bool {
-    word == interface || ["$IFACE", "${IFACE}"].contains(&word)
+/// Returns the address by the arguments of `ip address add`.
+fn address(words: &[&str], interface: &str) -> Option<String> {
+    let (mut is_own, mut address) = (false, None);
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "dev" => is_own = words.next()? == interface,
+            "label" | "broadcast" | "brd" | "scope" => drop(words.next()?),
+            "local" => address = words.next(),
+            word if address.is_none() && word.contains(['.', ':']) => address = Some(word),
+            _ => return None,
+        }
+    }
+    address.filter(|_| is_own).map(String::from)
 }
 
 /// Returns the effect of the arguments of `ip link set`.
@@ -76,7 +119,7 @@ fn link(words: &[&str], interface: &str) -> Option<Effect> {
         match *word {
             "dev" | "up" | "down" => {}
             "mtu" => effect = Effect::Mtu(words.next()?.to_string()),
-            word if is_own(word, interface) => is_set = true,
+            word if word == interface => is_set = true,
             _ => return None,
         }
     }
@@ -109,11 +152,11 @@ fn route(words: &[&str], interface: &str, is_v6: bool, is_old: bool) -> Option<M
     let is_host = words.contains(&"-host");
     let mut words = words.iter().filter(|word| !word.starts_with('-')).copied();
     let mut route = Map::new();
-    let mut to = words.next()?.to_string();
-    if !is_old && TYPES.contains(&&*to) {
-        route.insert("type", std::mem::replace(&mut to, words.next()?.to_string()));
+    if let Some(kind) = words.clone().next().filter(|kind| !is_old && TYPES.contains(kind)) {
+        route.insert("type", kind);
+        words.next();
     }
-    let mut mask = None;
+    let (mut to, mut mask) = (None, None);
     while let Some(word) = words.next() {
         let key = match word {
             "via" | "gw" => "gateway",
@@ -127,21 +170,27 @@ fn route(words: &[&str], interface: &str, is_v6: bool, is_old: bool) -> Option<M
                 mask = Some(words.next()?);
                 continue;
             }
-            "dev" if is_own(words.clone().next()?, interface) => {
-                words.next();
+            "dev" if words.next()? == interface => continue,
+            "to" => {
+                to = Some(words.next()?);
                 continue;
             }
             "proto" | "protocol" => {
                 words.next()?;
                 continue;
             }
-            word if is_old && is_own(word, interface) => continue,
+            word if is_old && word == interface => continue,
+            word if to.is_none() && word != "dev" => {
+                to = Some(word);
+                continue;
+            }
             _ => return None,
         };
         let value = words.next()?;
         let number = value.parse::<i64>().ok().map(Node::from);
         route.insert(key, number.unwrap_or_else(|| value.into()));
     }
+    let mut to = to?.to_string();
     if ["gateway", "scope", "type"].iter().all(|key| route.get(key).is_none()) {
         route.insert("scope", "link");
     }
@@ -197,6 +246,16 @@ mod tests {
             ("route -A inet6 add fd01::/64 gw fd00::1", "fd01::/64 gateway=fd00::1"),
             ("route --inet6 add default gw fd00::1", "::/0 gateway=fd00::1"),
             ("ip addr add 10.0.0.6/24 dev eth0 label eth0:1", "address 10.0.0.6/24"),
+            ("ip addr add 10.0.0.6/24 brd + dev $IFACE label $IFACE:1", "address 10.0.0.6/24"),
+            ("ip addr add dev ${IFACE} fd00::6/64", "address fd00::6/64"),
+            ("ip addr add 10.0.0.6/24 dev $IFACE_2", ""),
+            ("ip addr add 10.0.0.6/24 dev eth1", ""),
+            ("ip addr add 10.0.0.6/24 dev eth0 peer 10.0.0.7", ""),
+            ("ip addr del 10.0.0.6/24 dev eth0", "-"),
+            ("ip route add to 10.9.0.0/16 via 10.0.0.1", "10.9.0.0/16 gateway=10.0.0.1"),
+            ("ip route add dev eth0 10.9.0.0/16", "10.9.0.0/16 scope=link"),
+            ("ip route add via 10.0.0.1", ""),
+            ("true", "-"),
             ("ip link set dev $IFACE up", "-"),
             ("ip l set eth0 up mtu 1400", "mtu 1400"),
             ("ip link set mtu 1400 dev eth1", ""),
@@ -205,12 +264,23 @@ mod tests {
             ("ip route add 10.9.0.0/16 via 10.0.0.1 dev eth1", ""),
             ("ip route add 10.9.0.0/16 via $GATEWAY", ""),
             ("ip route add 10.9.0.0/16 via 10.0.0.1 && reboot", ""),
+            (
+                "ip addr add 10.0.0.6/24 dev eth0; ip route add 10.9.0.0/16 via 10.0.0.2;",
+                "address 10.0.0.6/24, 10.9.0.0/16 gateway=10.0.0.2",
+            ),
+            (
+                "ip link set eth0 up&&ip addr add 10.0.0.6/24 dev $IFACE ; echo 1 ; ip link set eth0 mtu 1400 || true",
+                "-, address 10.0.0.6/24, , mtu 1400",
+            ),
+            ("test -e /x && ip addr add 10.0.0.6/24 dev eth0", ""),
+            ("ip link set eth0 up || reboot ; ip addr add 10.0.0.6/24 dev eth0", "-, address 10.0.0.6/24"),
+            ("if true ; then ip addr add 10.0.0.6/24 dev eth0 ; ip link set eth0 mtu 1400 ; fi", ""),
             ("ip link set eth0 promisc on", ""),
             ("echo 1", ""),
             ("ip", ""),
         ] {
             let words: Vec<&str> = command.split(' ').collect();
-            let found = match effect(&words, "eth0") {
+            let found = effects(&words, "eth0").into_iter().map(|effect| match effect {
                 None => String::new(),
                 Some(Effect::None) => "-".into(),
                 Some(Effect::Address(address)) => format!("address {address}"),
@@ -226,8 +296,8 @@ mod tests {
                     let to = route.get("destination").and_then(Node::as_str).unwrap_or("rule");
                     format!("{to}{}", pairs.concat())
                 }
-            };
-            assert_eq!(found, expected, "{command}");
+            });
+            assert_eq!(found.collect::<Vec<_>>().join(", "), expected, "{command}");
         }
     }
 }
