@@ -12,6 +12,7 @@ use config::{Map, Node};
 use system::Prefix;
 
 use crate::address;
+use crate::glob::glob_match;
 
 /// A network configuration, independent of the format it was written in.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -173,6 +174,15 @@ impl Link {
     /// by its membership.
     pub fn is_bond(&self) -> bool {
         self.kind == LinkKind::Bond && self.bond.is_none()
+    }
+
+    /// Returns whether the patterns may fit the NIC of another link that is named or has a MAC address. That link takes precedence.
+    pub fn is_broader_than(&self, other: &Link) -> bool {
+        let is_nic = other.bond.is_some()
+            || matches!(other.kind, LinkKind::Physical | LinkKind::Infiniband | LinkKind::Unknown);
+        let fits = |name: &str| self.match_names.iter().any(|pattern| glob_match(pattern, name));
+        let is_known = if other.match_names.is_empty() { fits(&other.name) } else { other.mac.is_some() };
+        !self.match_names.is_empty() && self.mac.is_none() && is_nic && is_known
     }
 
     /// Returns the link with one gateway for each family, for formats with one place for it: other gateways become routes.

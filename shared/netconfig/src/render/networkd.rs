@@ -67,7 +67,10 @@ fn render(model: &Model, _: &Target) -> RenderResult {
     let topology = Topology::of(model);
     let mut files = Vec::new();
     for link in &model.links {
-        files.push(file(&link.name, "network", &network(link, model, &topology)?));
+        // The first file that matches counts. Patterns that would precede another NIC's file are read after all names.
+        let precedes = |other: &Link| link.name < other.name && link.is_broader_than(other);
+        let mark = if model.links.iter().any(precedes) { "~" } else { "" };
+        files.push(file(&format!("{mark}{}", link.name), "network", &network(link, model, &topology)?));
         if let Some(netdev) = netdev(link, &topology) {
             files.push(file(&link.name, "netdev", &netdev));
         }
