@@ -176,6 +176,11 @@ impl Link {
         self.kind == LinkKind::Bond && self.bond.is_none()
     }
 
+    /// Returns whether the network service makes the device.
+    pub fn is_made(&self) -> bool {
+        self.is_bond() || matches!(self.kind, LinkKind::Bridge | LinkKind::Vlan)
+    }
+
     /// Returns whether the patterns may fit the NIC of another link that is named or has a MAC address. That link takes precedence.
     pub fn is_broader_than(&self, other: &Link) -> bool {
         let is_nic = other.bond.is_some()

@@ -9,7 +9,7 @@ use system::{LinkAddress, System, debug, warning};
 use crate::log_lines as lines;
 use crate::nics::Nic;
 use crate::parse;
-use crate::parse::characters::{is_shell_special, is_unsafe_in_files};
+use crate::parse::characters::{MAX_NAME, is_shell_special, is_unsafe_in_files};
 
 /// A link that the configuration identifies by its MAC address, and the name that it sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,7 +67,8 @@ pub struct Plan {
 pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     let config = parse::network_section(config);
     let found = |name: Option<String>, mac: Option<String>, drivers, device_id| {
-        Some(DesiredLink { name: name?, mac: mac?, drivers, device_id })
+        let name = name.filter(|name| name.len() <= MAX_NAME)?;
+        Some(DesiredLink { name, mac: mac?, drivers, device_id })
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {

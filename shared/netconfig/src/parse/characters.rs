@@ -1,4 +1,10 @@
-//! Characters that files of network services must not contain, or that are special to a shell.
+//! Characters that files of network services must not contain, or that are special to a shell, and the length of names.
+
+/// The maximum length of a device's name in the kernel, in bytes.
+pub const MAX_NAME: usize = 15;
+
+/// What a longer name is reported with.
+pub const NAME_LENGTH: &str = "expected a name of at most 15 bytes";
 
 /// Returns whether a character ends a line, or is a backslash, which in each of the files' languages joins a line with
 /// the next one or begins an escape.

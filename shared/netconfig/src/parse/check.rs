@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use config::shown_name;
 
-use crate::model::{Link, LinkKind};
+use crate::model::{Link, LinkKind, Model};
 
 use super::builder::{Builder, Place};
-use super::characters::{is_shell_special, is_unsafe_in_files};
+use super::characters::{MAX_NAME, NAME_LENGTH, is_shell_special, is_unsafe_in_files};
 
 pub fn check(build: &mut Builder) {
     add_parents(build);
@@ -20,6 +20,12 @@ pub fn check(build: &mut Builder) {
 
 fn place(build: &Builder, id: &str) -> Place {
     build.places.get(id).cloned().unwrap_or_default()
+}
+
+/// Returns whether no device can get the name of a link. In version 2 a NIC with a pattern or a MAC address has an ID of any length.
+fn has_long_name(link: &Link, version: u8) -> bool {
+    let is_named = version == 1 || link.match_names.is_empty() && link.mac.is_none();
+    link.name.len() > MAX_NAME && (link.is_made() || link.kind == LinkKind::Physical && is_named)
 }
 
 /// Reports names that the kernel does not accept or that would be more than a name in a path, a udev rule or a command;
@@ -38,7 +44,21 @@ fn check_names(build: &mut Builder) {
         build.discard_at(&at, &key, problem, "ignoring the device");
         build.lose();
     }
-    let invalid: HashSet<String> = invalid.into_iter().collect();
+    let Model { version, links, .. } = &build.parsed.model;
+    let too_long = links.iter().filter(|link| has_long_name(link, *version));
+    let too_long: Vec<(String, bool)> = too_long.map(|link| (link.id.clone(), link.is_made())).collect();
+    for (id, is_made) in &too_long {
+        let Place { at, key } = place(build, id);
+        if *is_made {
+            build.discard_at(&at, &key, NAME_LENGTH, "ignoring the device");
+            build.lose();
+        } else {
+            // It may be an alternative name.
+            build.report_invalid(&at, &key, NAME_LENGTH.into());
+        }
+    }
+    let too_long = too_long.into_iter().filter_map(|(id, is_made)| is_made.then_some(id));
+    let invalid: HashSet<String> = invalid.into_iter().chain(too_long).collect();
     build.remove(&|id| invalid.contains(id));
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();
@@ -119,8 +139,7 @@ fn bring_up_lower(build: &mut Builder) {
     let lower = links.iter().flat_map(|link| link.ports.iter().chain(&link.vlan_link));
     let lower: HashSet<String> = lower.cloned().collect();
     for link in links {
-        let is_made = matches!(link.kind, LinkKind::Bond | LinkKind::Bridge | LinkKind::Vlan);
-        if link.bond.is_some() || is_made && (lower.contains(&link.id) || lower.contains(&link.name)) {
+        if link.bond.is_some() || link.is_made() && (lower.contains(&link.id) || lower.contains(&link.name)) {
             link.subnets.iter_mut().for_each(|subnet| drop(subnet.control.take_if(|c| c == "manual")));
         }
     }
@@ -187,6 +206,50 @@ fn break_cycles(build: &mut Builder) {
 #[cfg(test)]
 mod tests {
     use crate::parse::{Facts, parse};
+
+    /// The kernel's limit. A NIC may have a longer alternative name, and an ID that is not a name any length.
+    #[test]
+    fn names_have_at_most_15_bytes() {
+        let facts = Facts::from_pairs([("eth0", "52:54:00:00:00:01")]);
+        let long = "enp129s0f1np1.12";
+        for (text, finding, names) in [
+            (format!("2, vlans: {{{long}: {{id: 12, link: eth0}}}}"), "ignoring the device", "eth0"),
+            (format!("2, bonds: {{{long}: {{interfaces: []}}}}"), "ignoring the device", "eth0"),
+            ("2, bridges: {enp129s0f1np1.1: {interfaces: []}}".into(), "", "eth0 enp129s0f1np1.1"),
+            (
+                format!("2, bonds: {{b: {{interfaces: [{long}]}}}}"),
+                "undefined member",
+                "eth0 b enp129s0f1np1.12",
+            ),
+        ] {
+            let text = format!("{{version: {text}, ethernets: {{eth0: {{dhcp4: true}}}}}}");
+            let parsed = parse(&config::yaml::parse("t", &text).unwrap().root, &facts).unwrap();
+            let findings: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
+            assert_eq!(findings.len(), usize::from(!finding.is_empty()), "{findings:?}");
+            assert!(findings.iter().all(|found| found.contains(finding)), "{findings:?}");
+            let found: Vec<&str> = parsed.model.links.iter().map(|link| link.name.as_str()).collect();
+            assert_eq!(found.join(" "), names, "{text}");
+        }
+        for (text, finding, name) in [
+            (format!("{long}: {{dhcp4: true}}"), "at most 15 bytes", long),
+            (format!("{long}: {{dhcp4: true, match: {{macaddress: '52:54:00:00:00:01'}}}}"), "", "eth0"),
+            (format!("{long}: {{dhcp4: true, match: {{macaddress: '52:54:00:00:00:02'}}}}"), "", long),
+            (
+                format!("e: {{dhcp4: true, match: {{macaddress: '52:54:00:00:00:01'}}, set-name: {long}}}"),
+                "e.set-name: expected a name of at most 15 bytes; ignored",
+                "eth0",
+            ),
+        ] {
+            let text = format!("{{version: 2, ethernets: {{{text}}}}}");
+            let config = config::yaml::parse("t", &text).unwrap().root;
+            let parsed = parse(&config, &facts).unwrap();
+            let findings: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
+            assert_eq!(findings.len(), usize::from(!finding.is_empty()), "{findings:?}");
+            assert!(findings.iter().all(|found| found.contains(finding)), "{findings:?}");
+            assert_eq!(parsed.model.links[0].name, name, "{text}");
+            assert!(crate::rename::desired_links(&config).is_empty(), "{text}");
+        }
+    }
 
     #[test]
     fn what_is_below_a_device_is_brought_up() {

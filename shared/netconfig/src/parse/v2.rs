@@ -9,7 +9,7 @@ use crate::glob::glob_match;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Route, Subnet};
 
 use super::builder::{Builder, Place};
-use super::characters::words;
+use super::characters::{MAX_NAME, NAME_LENGTH, words};
 use super::facts::{Facts, NicFacts};
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
@@ -191,6 +191,13 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     link.set_mac = build.mac(device, path, "macaddress");
     link.wakeonlan = build.flag(device, path, "wakeonlan");
     let mut new_name = build.name(device, path, "set-name");
+    if new_name.take_if(|name| name.len() > MAX_NAME).is_some() {
+        build.discard_value(
+            device.get("set-name").unwrap_or(device),
+            &join_key(path, "set-name"),
+            NAME_LENGTH,
+        );
+    }
     let is_there = |name: &str| facts.nics.iter().any(|nic| nic.name == name);
     // NICs are renamed by their addresses. Without a match the ID is the name of the NIC.
     let is_matched = has_pattern && !facts.nics.is_empty()
