@@ -190,20 +190,37 @@ impl Link {
         !self.match_names.is_empty() && self.mac.is_none() && is_nic && is_known
     }
 
-    /// Returns the link with one gateway for each family, for formats with one place for it: other gateways become routes.
+    /// Returns whether a server or router gives addresses of a family, and with them a default route.
+    pub fn is_dynamic(&self, inet6: bool) -> bool {
+        let is_dhcp4 = |s: &Subnet| matches!(s.method, Method::Dhcp | Method::Dhcp4);
+        self.subnets.iter().any(|s| if inet6 { s.is_ipv6() && !s.method.is_static() } else { is_dhcp4(s) })
+    }
+
+    /// Returns the link with one gateway and one metric for each family, for formats with one place for it: other gateways become
+    /// routes, and so does one with another metric than DHCP's.
     pub fn with_single_gateways(&self) -> Cow<'_, Link> {
         let mut link = Cow::Borrowed(self);
         for inet6 in [false, true] {
-            let of_family =
-                |s: &Subnet| s.gateway.clone().filter(|gateway| address::is_ipv6(gateway) == inet6);
-            let mut gateways = self.subnets.iter().enumerate().filter_map(|(i, s)| Some((i, of_family(s)?)));
-            let first = gateways.next();
-            for (i, gateway) in gateways {
+            let is_dynamic = self.is_dynamic(inet6);
+            let mut first = None;
+            for (i, subnet) in self.subnets.iter().enumerate() {
+                let is_other = is_dynamic && subnet.method.is_static() && subnet.metric.is_some();
+                let of_family = |gateway: &&String| address::is_ipv6(gateway) == inet6;
+                let Some(gateway) = subnet.gateway.as_ref().filter(of_family) else {
+                    if is_other && subnet.gateway.is_none() && subnet.is_ipv6() == inet6 {
+                        link.to_mut().subnets[i].metric = None;
+                    }
+                    continue;
+                };
+                if first.is_none() && !is_other {
+                    first = Some(gateway);
+                    continue;
+                }
                 let subnet = &mut link.to_mut().subnets[i];
                 let metric = subnet.metric.take().as_ref().and_then(address::parse_number).map(Into::into);
                 subnet.gateway = None;
-                if first.as_ref().is_some_and(|(_, first)| *first != gateway) {
-                    subnet.routes.insert(0, Route { metric, ..Route::default_by(gateway) });
+                if first != Some(gateway) || is_other {
+                    subnet.routes.insert(0, Route { metric, ..Route::default_by(gateway.clone()) });
                 }
             }
         }

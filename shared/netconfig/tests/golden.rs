@@ -516,6 +516,30 @@ fn eni_prefers_fixed_gateways_to_those_of_leases() {
     }
 }
 
+/// Otherwise both default routes would have one metric.
+#[test]
+fn a_default_route_beside_dhcp_has_its_own_metric() {
+    let v2 =
+        "version: 2\nethernets: {e: {dhcp4: true, routes: [{to: default, via: 10.0.0.254, metric: 10}]}}\n";
+    let v1 = |dhcp: &str| {
+        format!(
+            "version: 1\nconfig: [{{type: physical, name: e, subnets: [{{type: dhcp4{dhcp}}}, \
+             {{type: static, address: 10.0.0.5/24, gateway: 10.0.0.254, metric: 10}}]}}]\n"
+        )
+    };
+    for (input, metric) in [(v2.to_string(), None), (v1(""), None), (v1(", metric: 50"), Some("50"))] {
+        let (files, findings) = rendered(&input, "network-manager", "debian");
+        assert!(files.contains("route1=0.0.0.0/0,10.0.0.254,10\n") && !files.contains("gateway="), "{files}");
+        let line = files.lines().find_map(|line| line.strip_prefix("route-metric="));
+        assert_eq!((line, findings.len()), (metric, 0), "{input}: {files}");
+        let (files, findings) = rendered(&input, "sysconfig", "rhel");
+        let route = "ADDRESS0=0.0.0.0\nGATEWAY0=10.0.0.254\nNETMASK0=0.0.0.0\nMETRIC0=10\n";
+        assert!(files.contains(route) && !files.contains("DEFAULT_ROUTE=no"), "{files}");
+        let line = files.lines().find_map(|line| line.strip_prefix("IPV4_ROUTE_METRIC="));
+        assert_eq!((line, findings.len()), (metric, 0), "{input}: {files}");
+    }
+}
+
 /// NetworkManager rejects a profile with a time out of its range.
 #[test]
 fn network_manager_writes_the_times_of_bridges() {

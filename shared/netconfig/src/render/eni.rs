@@ -16,7 +16,7 @@ use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
-use super::unsupported::{Unsupported, has_other_mtu, link, route};
+use super::unsupported::{Unsupported, has_other_mtu, link, route, subnet};
 use super::values::{bond_value, policy_rule, python_str, time};
 use super::{has_program, udev};
 
@@ -39,12 +39,12 @@ const UNSUPPORTED: Unsupported = Unsupported {
         link::MAC.when(|l| l.kind == LinkKind::Loopback),
         link::MTU.when(|l| l.subnets.first().is_some_and(|s| has_other_mtu(l, s))),
     ],
-    subnet: &[],
+    subnet: &[subnet::METRIC6],
     route: &[],
     has_setting: |setting, value| setting.eni.as_ref().is_some_and(|place| place.word(value).is_some()),
     has_override: |known, value, inet6| match known.netplan {
         "use-routes" => !inet6 || is_on(value),
-        known => known == "route-metric",
+        known => known == "route-metric" && !inet6,
     },
     has_bond_option: |_| true,
     has_bridge_option: |_| true,
@@ -54,9 +54,9 @@ const UNSUPPORTED: Unsupported = Unsupported {
 /// The old program `route` has gateways and metrics only.
 const UNSUPPORTED_WITHOUT_IP: Unsupported = Unsupported {
     link: &[link::ROUTING_POLICY],
-    has_override: |known, value, _| match known.netplan {
+    has_override: |known, value, inet6| match known.netplan {
         "use-routes" => is_on(value),
-        known => known == "route-metric",
+        known => known == "route-metric" && !inet6,
     },
     route: &[route::TABLE, route::TYPE, route::SCOPE, route::FROM, route::ON_LINK, route::NO_GATEWAY],
     ..UNSUPPORTED

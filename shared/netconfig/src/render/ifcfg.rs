@@ -274,6 +274,9 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
             Method::Dhcp | Method::Dhcp4 => {
                 let both = matches!(now, Some("dhcp6" | "dhcp"));
                 file.set("BOOTPROTO", if both { "dhcp" } else { "dhcp4" });
+                if let Some(metric) = &subnet.metric {
+                    file.set("DHCLIENT_ROUTE_PRIORITY", python_str(metric));
+                }
             }
             method if method == Method::Dhcp6 || is_ipv6_autoconf(method) => {
                 let both = matches!(now, Some("dhcp4" | "dhcp"));
@@ -337,10 +340,17 @@ pub fn routes(file: &mut Ifcfg, link: &Link) -> Result<Option<[String; 2]>, Stri
     for subnet in &link.subnets {
         let is_openstack = subnet.is_openstack_ipv4 || subnet.is_openstack_ipv6;
         for route in &subnet.routes {
+            let gateway = route.gateway.as_deref().filter(|_| route.is_default() && is_plain(route));
+            // The one metric is that of the default route by DHCP.
+            let is_other =
+                !is_openstack && route.metric.is_some() && link.is_dynamic(is_ipv6(&route.network));
+            if is_other && gateway.is_some() && file.get("DHCLIENT_SET_DEFAULT_ROUTE").is_some() {
+                file.set("DHCLIENT_SET_DEFAULT_ROUTE", "yes");
+            }
             let is_first = |gateway: &str| {
                 is_openstack || file.get(gateway_key(is_ipv6(gateway))).is_none_or(|known| known == gateway)
             };
-            let gateway = route.gateway.as_deref().filter(|_| route.is_default() && is_plain(route));
+            let gateway = gateway.filter(|_| !is_other);
             match gateway.filter(|gateway| is_first(gateway)) {
                 Some(gateway) if subnet.method != Method::Dhcp6 && !is_ipv6_autoconf(subnet.method) => {
                     default_route(file, link, subnet, route, gateway, &mut seen)?;

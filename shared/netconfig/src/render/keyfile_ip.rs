@@ -30,6 +30,10 @@ pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &m
         }
     }
     let mut count = Counters::default();
+    // The metric of a family is that of its default route by DHCP.
+    for inet6 in [false, true].into_iter().filter(|inet6| link.is_dynamic(*inet6)) {
+        count.next(family(inet6), Kind::Default);
+    }
     for subnet in &link.subnets {
         let section = family(subnet.is_ipv6());
         method(profile, section, subnet);

@@ -68,6 +68,7 @@ const UNSUPPORTED_SUSE: Unsupported = Unsupported {
     subnet: &[
         subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
         subnet::MTU.when(|s| s.is_ipv6()),
+        subnet::METRIC6,
     ],
     has_setting: |setting, value| ifcfg::has_setting(IfcfgDialect::Suse, setting, value),
     has_override: |known, value, inet6| ifcfg::has_override(IfcfgDialect::Suse, known, value, inet6),

@@ -101,6 +101,9 @@ pub mod subnet {
     pub const SCOPE: Key<Subnet> = Key::new("scope", "", |s| s.scope.is_some());
     pub const GATEWAY: Key<Subnet> = Key::essential("gateway", "gateway", |s| s.gateway.is_some());
     pub const MTU: Key<Subnet> = Key::new("mtu", "", |s| s.mtu.is_some());
+    /// Of DHCPv6, for which version 2 has an override.
+    pub const METRIC6: Key<Subnet> =
+        Key::essential("metric", "", |s| s.metric.is_some() && s.is_ipv6() && !s.method.is_static());
     pub const ROUTES: Key<Subnet> = Key::essential("routes", "routes", |s| !s.routes.is_empty());
     pub const ROUTE_MSS: Key<Subnet> = Key::new("", "routes.advertised-mss", |s| {
         s.routes.iter().any(|r| r.attributes.get("advertised-mss").is_some())
