@@ -375,7 +375,7 @@ fn dhcp_settings_are_the_same_for_both_families_of_netplan() {
         let expected = if is_changed { format!("{device}, {unified}") } else { format!("{device}}}") };
         assert_eq!(parsed(&converted.files[0].content), parsed(&network(&expected)), "{section}");
         let findings: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
-        assert_eq!(findings.iter().any(|f| f.contains("DHCPv4 for both")), is_changed, "{findings:?}");
+        assert_eq!(findings.iter().any(|f| f.contains("for both")), is_changed, "{findings:?}");
     }
 }
 

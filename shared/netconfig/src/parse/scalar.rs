@@ -31,7 +31,11 @@ pub fn string_text(node: &Node) -> Option<String> {
 
 /// Returns the type of an invalid value, for messages.
 pub fn described(node: &Node) -> &'static str {
-    if node.as_int().is_some_and(|n| n < 0) { "a negative number" } else { node.kind() }
+    match &node.value {
+        Value::Float(_) => "a decimal number",
+        _ if node.as_int().is_some_and(|n| n < 0) => "a negative number",
+        _ => node.kind(),
+    }
 }
 
 /// Returns whether text is a MAC address of six, eight or twenty bytes (Ethernet, FireWire, InfiniBand).

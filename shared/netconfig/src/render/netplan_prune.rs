@@ -14,8 +14,7 @@ use crate::parse::{BOND_OPTIONS, OVERRIDES, Parsed, SETTINGS, ValueType, is_on, 
 use super::values::{table_number, with_bond_name};
 
 /// What becomes of different settings.
-pub const ONE_DHCP: &str =
-    "netplan supports the same settings of DHCPv4 and DHCPv6 only; using those of DHCPv4 for both";
+pub const ONE_DHCP: &str = "netplan supports the same settings of DHCPv4 and DHCPv6 only; using those of DHCPv4, or the only metric, for both";
 
 /// The sections whose devices may have gateways.
 const SECTIONS: [&str; 4] = ["ethernets", "bonds", "bridges", "vlans"];
