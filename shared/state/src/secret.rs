@@ -6,25 +6,49 @@ use serde_json::Value;
 const MAX_NAME_LENGTH: usize = 64;
 /// The characters that end the host of a URL.
 const URL_ENDS: [char; 3] = ['/', '?', '#'];
-/// A name that ends in one of these, without separators, a plural's `s` and a number, names a secret.
+/// A word, or several, that end in one of these, without separators, a plural's `s` and a number, name a secret.
 #[rustfmt::skip]
 const SECRET_SUFFIXES: &[&str] = &[
-    "password", "passwd", "passphrase", "passcode", "pwd", "adminpass", "rootpass", "userpass", "secret", "token",
-    "credential", "apikey", "psk", "otp", "bearer", "authorization", "cookie", "session", "sessionid", "signature", "seed",
-    "rootpw", "adminpw", "userpw", "dbpass", "sshpass", "jwt", "sasurl", "connectionstring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
+    "password", "passwd", "passphrase", "passcode", "pwd", "adminpass", "rootpass", "userpass", "secret", "secretid", "token",
+    "credential", "apikey", "psk", "bearer", "authorization", "basicauth", "cookie", "session", "sessionid", "signature", "seed",
+    "rootpw", "adminpw", "userpw", "dbpass", "sshpass", "pgpass", "jwt", "sasurl", "connectionstring", "connstring", "connstr",
+    "snmpcommunity", "communitystring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
+    "accesscode", "activationcode", "authcode", "backupcode", "mfacode", "recoverycode", "securitycode", "unlockcode",
+    "verificationcode", "idrsa", "iddsa", "idecdsa", "ided25519", "rsaprivate", "dsaprivate", "ecdsaprivate", "ed25519private",
 ];
-/// A name whose last word is one of these names a secret. Longer words end in them as well (`bypass`, `spin`).
-const SECRET_WORDS: &[&str] = &["pass", "pin", "pw", "sig"];
+/// Words that name a secret. Longer words end in them as well (`bypass`, `spin`, `bootp`).
+#[rustfmt::skip]
+const SECRET_WORDS: &[&str] = &[
+    "pass", "pin", "pw", "sig", "otp", "hotp", "totp", "cred", "creds", "sas", "pat", "netrc", "keytab", "pfx", "p12", "pkcs12",
+];
 /// Words that make a following `key` or `keys` a secret.
 #[rustfmt::skip]
 const SECRET_KEY_KINDS: &[&str] = &[
-    "access", "account", "activation", "admin", "auth", "authentication", "authorization", "cert", "certificate", "client",
-    "consumer", "decryption", "deploy", "encryption", "enrollment", "hmac", "license", "master", "preshared", "private",
-    "registration", "secret", "service", "shared", "signing", "ssl", "storage", "tls", "validation", "wep", "wireguard", "wireless",
+    "access", "account", "activation", "admin", "app", "auth", "authentication", "authorization", "cert", "certificate", "client",
+    "consumer", "decryption", "deploy", "encryption", "enrollment", "gossip", "hmac", "jwt", "license", "luks", "master",
+    "preshared", "priv", "private", "recovery", "registration", "secret", "server", "service", "session", "shared", "signing", "ssl",
+    "storage", "tls", "tsig", "unseal", "validation", "wep", "wireguard", "wireless",
 ];
-/// Words after the name of a secret that denote its encoding: the value is still secret.
-const ENCODING_WORDS: &[&str] =
-    &["b64", "base64", "data", "encoded", "encrypted", "hash", "hashed", "plain", "text", "value"];
+/// A name that has a secret's name before one of these is about the secret: `token_ttl`. With other words it is one of several secrets:
+/// `token_prod`.
+#[rustfmt::skip]
+const HARMLESS_WORDS: &[&str] = &[
+    "address", "age", "algorithm", "arn", "attempt", "authentication", "class", "count", "date", "day", "description", "dir",
+    "directory", "domain", "enabled", "encoding", "endpoint", "expiration", "expires", "expiry", "file", "filename", "fingerprint", "format",
+    "from", "header", "host", "hour", "id", "interval", "kind", "label", "length", "lifetime", "limit", "location", "manager",
+    "method", "minute", "mode", "name", "namespace", "node", "option", "path", "policy", "port", "provider", "pub", "public",
+    "region", "required", "retries", "role", "rotation", "scope", "second", "server", "size", "source", "state", "status", "support",
+    "through", "time", "timeout", "timestamp", "ttl", "type", "uri", "url", "uuid", "validity", "version", "zone",
+];
+/// What the passwords of crypt(3) begin with.
+const CRYPT_PREFIXES: &[&str] = &["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$"];
+/// What tokens of well-known services begin with.
+#[rustfmt::skip]
+const TOKEN_PREFIXES: &[&str] = &[
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "sk_live_", "hvs.", "dckr_pat_", "dop_v1_",
+];
+/// The fewest characters of such a token after its prefix.
+const MIN_TOKEN_LENGTH: usize = 16;
 
 /// Returns whether only root may read the value of `name`. Booleans and null are never secrets.
 pub(crate) fn is_secret(name: &str, value: &Value) -> bool {
@@ -36,37 +60,46 @@ pub(crate) fn is_secret(name: &str, value: &Value) -> bool {
 }
 
 fn has_secret_name(name: &str) -> bool {
-    let mut words = words(name);
-    loop {
-        if is_secret_word(&words) {
-            return true;
-        }
-        // `password_hash` is as secret as `password`; `user_data` itself is a secret's name.
-        match words.last() {
-            Some(last) if words.len() > 1 && ENCODING_WORDS.contains(&last.as_str()) => drop(words.pop()),
-            _ => return false,
-        }
+    let words = words(name);
+    // A private key, but not a private address.
+    if words.len() > 1 && words.last().is_some_and(|last| last == "private") {
+        return true;
     }
+    let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
+    let last = words.iter().rfind(|word| !is_number(word)).map_or("", |word| word.trim_end_matches(is_digit));
+    let is_harmless = HARMLESS_WORDS.contains(&last) || HARMLESS_WORDS.contains(&singular(last));
+    let mut joined = String::new();
+    let is_secret = |(i, word): (usize, &String)| {
+        joined += word;
+        let is_end = i + 1 == words.len();
+        (is_end || !is_harmless) && is_secret_word(&joined, word)
+    };
+    words.iter().enumerate().any(is_secret)
 }
 
-fn is_secret_word(words: &[String]) -> bool {
-    let [before @ .., last] = words else { return false };
-    // A private key, but not a private address.
-    if !before.is_empty() && last == "private" {
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+fn singular(word: &str) -> &str {
+    word.strip_suffix('s').unwrap_or(word)
+}
+
+/// Returns whether words, joined, name a secret. `last` is the last of them.
+fn is_secret_word(joined: &str, last: &str) -> bool {
+    if SECRET_WORDS.contains(&last) || SECRET_WORDS.contains(&last.trim_end_matches(is_digit)) {
         return true;
     }
-    let is_digit = |c: char| c.is_ascii_digit();
-    if SECRET_WORDS.contains(&last.trim_end_matches(is_digit)) {
-        return true;
-    }
-    let joined = words.concat();
-    let joined = joined.trim_end_matches(is_digit);
-    let singular = joined.strip_suffix('s').unwrap_or(joined);
-    if SECRET_SUFFIXES.iter().any(|end| joined.ends_with(end) || singular.ends_with(end)) {
+    // A name may have very many words.
+    let joined = &joined[joined.ceil_char_boundary(joined.len().saturating_sub(MAX_NAME_LENGTH))..];
+    let bare = joined.trim_end_matches(is_digit);
+    let bare = bare.strip_suffix("hash").unwrap_or(bare);
+    let one = singular(bare);
+    if SECRET_SUFFIXES.iter().any(|end| joined.ends_with(end) || bare.ends_with(end) || one.ends_with(end)) {
         return true;
     }
     // `privatekey`, `private_key` and `ssh_private_keys`, but not `public_key`, `key` or `key_name`.
-    singular.strip_suffix("key").is_some_and(|kind| {
+    one.strip_suffix("key").is_some_and(|kind| {
         !kind.contains("public") && SECRET_KEY_KINDS.iter().any(|private| kind.ends_with(private))
     })
 }
@@ -90,7 +123,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns whether text contains a private key, a URL with a password, or a secret with its name (`password=x`, `"pin": 1`).
+/// Returns whether text contains a private key, a token, a password's hash, a URL with a password, or a secret with its name
+/// (`password=x`, `"pin": 1`, `--token x`, `<password>x`).
 fn is_secret_text(text: &str) -> bool {
     let has_password = |rest: &str| {
         let url = rest.split(|c: char| c.is_whitespace() || c == '"').next().unwrap_or_default();
@@ -111,7 +145,11 @@ fn is_secret_text(text: &str) -> bool {
         name.is_some_and(is_secret_setting) && words.next().is_some_and(|value| value != "=")
     };
     text.contains("PRIVATE KEY-----")
+        || text.contains("AGE-SECRET-KEY-1")
         || has_secret_assignment(text)
+        || has_secret_argument(text)
+        || text.split(|c: char| c.is_whitespace() || "'\"=:,;()<>".contains(c)).any(is_token_or_hash)
+        || text.split('<').skip(1).any(is_secret_element)
         || text.lines().any(is_setting)
         || text.split("://").skip(1).any(has_password)
 }
@@ -124,12 +162,58 @@ fn is_secret_setting(name: &str) -> bool {
     name.len() <= MAX_NAME_LENGTH && has_secret_name(name)
 }
 
+/// Returns whether words have a secret after its name: `--token x`, `Bearer x`, `sshpass -p x`, `login a password x` of netrc(5).
+fn has_secret_argument(text: &str) -> bool {
+    let mut before = ["", "", ""];
+    for word in text.split_whitespace() {
+        let [login, program, name] = before.map(|word| word.trim_start_matches(['"', '\'']));
+        let has_value = match name {
+            "Bearer" => true,
+            "-p" => program == "sshpass" || program.ends_with("/sshpass"),
+            "password" => login == "login",
+            _ => name.strip_prefix("--").is_some_and(is_secret_setting),
+        };
+        if has_value && !word.starts_with('-') {
+            return true;
+        }
+        before = [before[1], before[2], word];
+    }
+    false
+}
+
+/// Returns whether a word is a token of a well-known form or a hash of crypt(3).
+fn is_token_or_hash(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_token = |prefix: &&str| {
+        let rest = word.strip_prefix(*prefix).unwrap_or_default();
+        rest.len() >= MIN_TOKEN_LENGTH && rest.chars().all(is_part)
+    };
+    let is_jwt = || {
+        let parts = word.starts_with("eyJ").then(|| word.splitn(4, '.').collect::<Vec<_>>());
+        parts.is_some_and(|parts| parts.len() == 3 && parts.iter().all(|part| part.chars().all(is_part)))
+    };
+    let is_hash = |prefix: &&str| {
+        let salt_and_hash = word.strip_prefix(*prefix).and_then(|rest| rest.split_once('$'));
+        salt_and_hash.is_some_and(|(_, hash)| !hash.is_empty())
+    };
+    TOKEN_PREFIXES.iter().any(is_token) || is_jwt() || CRYPT_PREFIXES.iter().any(is_hash)
+}
+
+/// Returns whether what follows a `<` is an element with a secret's name and a text.
+fn is_secret_element(element: &str) -> bool {
+    let Some((tag, content)) = element.split_once('>') else { return false };
+    let name = tag.split_whitespace().next().unwrap_or_default();
+    !content.trim().is_empty() && !tag.ends_with('/') && is_secret_setting(name)
+}
+
 fn has_secret_assignment(text: &str) -> bool {
+    // An assignment of make(1) or Go.
+    let text = text.replace(":=", "=");
     let mut parts = text.split_inclusive(['=', ':']).peekable();
     while let (Some(part), Some(value)) = (parts.next(), parts.peek()) {
         let value = value.trim_end_matches(['=', ':']);
         let before = part.trim_end_matches(['=', ':']);
-        let named = before.trim_end_matches(|c: char| c.is_whitespace() || "'\"\\".contains(c));
+        let named = before.trim_end_matches(|c: char| c.is_whitespace() || "'\"\\?+".contains(c));
         let name = &named[named.trim_end_matches(is_name_char).len()..];
         // A colon alone is part of a host, an image or an identifier as well: `session:8080`.
         let is_assignment = part.ends_with('=')
@@ -161,7 +245,12 @@ mod tests {
              bearer bearerToken authorization cert_key tlsKey kubeconfig kube_config kubeconfig_b64 dockercfg \
              .dockerconfigjson cookie cookies session session_id sessionId signature X-Amz-Signature otp totp \
              seed random_seed root_pw rootpw adminpw userpw dbpass sshpass sig X-Sig jwt id_jwt wep_key wep-key0 \
-             wireless_key sas_url sasUrl"
+             wireless_key sas_url sasUrl password_prod password_old secret_prod secret_v1 token_v2 token-prod \
+             api_key_prod passwords_map user_password_list deploy_token_user SECRET_KEY_BASE \
+             ConnectionString_primary conn_str priv_key privkey id_rsa id_ed25519 session_key jwt_key app_key \
+             luks_key recovery_key unseal_key tsig_key gossip_key server.key pin_code mfa_code \
+             activation_code creds basic_auth pwdhash psk_hex sas github_pat snmp_community pgpass netrc pfx p12 \
+             rsa_private_pem secret_id token_prod_2"
             .split(' ')
         {
             assert!(is_secret(name, &json!("s")), "{name}");
@@ -192,6 +281,20 @@ mod tests {
             "http://user:1@proxy/x@y",
             "{\"a\": 1, \"password\" : \"x\"}",
             "proxies: http://a,https://user:word@proxy",
+            "Bearer x",
+            "curl -H 'X-A: Bearer x' h",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln",
+            "kubeadm join h --token x --discovery-token-ca-cert-hash sha256:1",
+            "machine h login u password x",
+            "<user><password>x</password></user>",
+            "$6$salt$x",
+            "root:$2b$10$x$y",
+            "sshpass -p x ssh h",
+            "PASSWORD := x",
+            "PASSWORD ?= x",
+            "password => x",
+            "AGE-SECRET-KEY-1QQ",
+            "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
         ] {
             assert!(is_secret("x", &json!(text)), "{text}");
         }
@@ -207,7 +310,10 @@ mod tests {
              pinning opinion keypin keyboard session_timeout cookie_policy signature_algorithm seeded seed_dir \
              seedfrom notary connection strings config certificate private private_ipv4 private-ip privateIpAddress data hash value text metadata network_data \
              monkey turkey hotkey tokenizer services_keymap user base64_encoded_keys sensitive_keys \
-             _beta_keys"
+             _beta_keys token_ttl_seconds X-aws-ec2-metadata-token-ttl-seconds token_type access_key_id \
+             secret_name_1 secretUrl disablePasswordAuthentication seed_nodes bootp bootp_server id_rsa_pub \
+             id_rsa.pub countrycode status_code pass_through tls_key_path provided local_private_ipv4 private_ip_1 sas_address \
+             host-key-service user-data-encoding map_key session_timeouts"
                 .split(' ')
                 .chain([""])
         {
@@ -240,6 +346,18 @@ mod tests {
             "ssh://git@h:org/a@b",
             "http://h?a:b@c",
             "{\"a\":\"http://h:x\",\"b\":\"c@d\"}",
+            "ssh-rsa AAAA root@password",
+            "ssh -p 22 h",
+            "login with your password",
+            "login with the password of x",
+            "run --token-ttl 3 --verbose",
+            "run --token --verbose",
+            "echo $1 $2",
+            "price $5",
+            "<password/> <password></password> <name>x</name>",
+            "eyJ.x",
+            "hvs.example.com",
+            "Bearer",
         ] {
             assert!(!is_secret("x", &json!(text)), "{text}");
         }
