@@ -94,12 +94,21 @@ reporting: {a: {type: S}}
 cloud_init_modules: S
 "#;
 
-/// A forgotten blank makes a secret a part of a key; forgotten quotes make it an alias, an anchor or a tag.
-const MISTYPED: [&str; 4] = [
+/// A forgotten blank makes a secret a part of a key; forgotten quotes make it an alias, an anchor or a tag. A comma in braces,
+/// in a password or in place of a colon, makes it a key without a value.
+const MISTYPED: [&str; 6] = [
     "#cloud-config\n{hostname: a, password:S, users: [{name: amy, plain_text_passwd:S, lock_passwd: false}],\n\
      chpasswd: {expire: false, root:S}, rh_subscription: {username: a, password:S}, groups: [a, {b:S: c}],\n\
      apt: {sources: {a:S: {source: 'ppa:a/b'}}}, disk_setup: {a:S: {layout: x}}, ntp: {config: {a:S: b}},\n\
      ubuntu_pro: {config: {a:S: b}}, reporting: {a:S: {type: c}}, yum_repos: {a:S: {}}, write_files: [{path: /a, a:S: b}]}\n",
+    "#cloud-config\nusers: [{name: bob, lock_passwd: false, plain_text_passwd: a,S}, {name: eve, passwd, S}]\n\
+     chpasswd: {users: [{name: bob, password: a,S}], root, S}\nrh_subscription: {username: a, password: a,S}\n\
+     apt: {debconf_selections: {a: p p/q password a,S}, sources: {a: {source: 'ppa:a/b', key: a,S}}}\n\
+     snap: {commands: {a: snap login a,S}}\nmcollective: {conf: {plugin.psk: a,S}}\nyum_repos: {a: {password: a,S}}\n\
+     reporting: {a: {type: webhook, endpoint: 'http://127.0.0.1:9/', token_secret: a,S}}\n\
+     wireguard: {interfaces: [{name: wg0, content: a,S}]}\nlandscape: {client: {registration_key: a,S}}\n\
+     ansible: {galaxy: {actions: [[a]]}, run_user: a, pull: [{url: 'https://h/a', playbook_names: [a], x: a,S}]}\n",
+    "#cloud-config\n{hostname: a, password: a,S}\n",
     "#cloud-config\npassword: *S\n",
     "#cloud-config\npassword: !S x\n",
     "#cloud-config\na: &S x\npassword: &S x\n",

@@ -1,11 +1,14 @@
 //! Names and paths of keys in messages. What a document has at the place of a key may be a secret, because a blank was
-//! forgotten (`password:secret`): only what looks like a name is quoted. Anything else is described by its length.
+//! forgotten (`password:secret`): only what looks like a name is quoted. Anything else is described by its length. In braces the
+//! rest of a text with a comma is a key without a value (`{passwd: first,rest}`), which may look like a name.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::suggestion;
+use crate::{Node, suggestion};
 
+/// What messages show in place of a key without a value.
+const WITHOUT_VALUE: &str = "(key without a value)";
 const MAX_NAME_LENGTH: usize = 64;
 
 /// Returns whether text of a document may be quoted as a name in messages that all users can read.
@@ -29,6 +32,11 @@ pub fn shown_name(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("(text of {} characters)", text.chars().count()))
 }
 
+/// Returns the text of a map's key for a path in messages. A key without a value may be the rest of a secret.
+pub fn entry_name(key: &Node, value: &Node) -> String {
+    if value.is_null() { WITHOUT_VALUE.into() } else { key.scalar_text().unwrap_or_default() }
+}
+
 /// Appends a key, which is not shown unless it looks like a name, or the index of an item to a path.
 pub fn push_key(path: &mut String, key: &str) {
     let index = key.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -36,7 +44,8 @@ pub fn push_key(path: &mut String, key: &str) {
         return path.push_str(key);
     }
     let dot = if path.is_empty() { "" } else { "." };
-    let _ = write!(path, "{dot}{}", shown_name(key));
+    let shown = if key == WITHOUT_VALUE { key.into() } else { shown_name(key) };
+    let _ = write!(path, "{dot}{shown}");
 }
 
 /// Returns the path of a key below another path; an empty path is the top level.
@@ -48,6 +57,9 @@ pub fn join_key(path: &str, key: &str) -> String {
 
 /// Returns the message about an unknown key, with the most similar known one.
 pub fn unknown_key<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    if name == WITHOUT_VALUE {
+        return "unknown key; in braces, quote a string that has a comma".into();
+    }
     if !looks_like_name(name) && name.contains(':') {
         return "unknown key; is a blank missing after the colon?".into();
     }
@@ -80,6 +92,11 @@ mod tests {
         ] {
             assert_eq!((join_key("a", key).as_str(), unknown_key(key, ["name"]).as_str()), (path, message));
         }
+        let (rest, null) = (Node::from("zQ7rd"), Node::null());
+        let shown = entry_name(&rest, &null);
+        assert_eq!(join_key("users[2]", &shown), "users[2].(key without a value)");
+        assert_eq!(unknown_key(&shown, ["name"]), "unknown key; in braces, quote a string that has a comma");
+        assert_eq!(entry_name(&rest, &Node::from("")), "zQ7rd");
         let of_user = unknown_key("password", ["passwd", "plain_text_passwd"]);
         assert_eq!(of_user, "unknown key; did you mean 'plain_text_passwd', or 'passwd' for its hash?");
         assert_eq!(join_key("", "a"), "a");

@@ -24,7 +24,7 @@ pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean, suggestion};
 pub use ini::Ini;
-pub use key_path::{join_key, looks_like_name, push_key, shown_name, unknown_key};
+pub use key_path::{entry_name, join_key, looks_like_name, push_key, shown_name, unknown_key};
 pub use keys::{KeyStruct, count_fields, enum_text, join_fields};
 pub use map::Map;
 pub use node::{Node, Position, Value};

@@ -2,7 +2,7 @@
 //! tables of keys document, for compatibility with existing configurations.
 
 use crate::schema::{self, DefaultValue, Deprecation, Type};
-use crate::{FindingKind, Findings, Map, Node, Value, push_key, unknown_key};
+use crate::{FindingKind, Findings, Map, Node, Value, entry_name, push_key, unknown_key};
 
 /// The name, the other spellings and the default of a key, for its reader.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +97,7 @@ impl Reader {
     ) -> Vec<T> {
         let read = |(key, value): (&Node, &Node)| {
             let name = key.scalar_text().unwrap_or_default();
-            self.nested(&name, |reader| read(&name, key, value, reader))
+            self.nested(&entry_name(key, value), |reader| read(&name, key, value, reader))
         };
         entries.into_iter().map(read).collect()
     }
@@ -181,15 +181,16 @@ impl Reader {
     /// Reports the keys of a map that its struct does not have.
     pub fn report_unknown_keys(&mut self, map: &Node, keys: &'static [Key]) {
         let Value::Map(entries) = &map.value else { return };
-        for (key, _) in entries.iter() {
+        for (key, value) in entries.iter() {
             let name = key.scalar_text().unwrap_or_default();
             let known =
                 || keys.iter().flat_map(|k| std::iter::once(k.name).chain(k.aliases.iter().map(|a| a.name)));
             if known().any(|k| k == name) {
                 continue;
             }
-            let hint = unknown_key(&name, known());
-            self.nested(&name, |reader| reader.add_finding(FindingKind::Unknown, key, hint));
+            let shown = entry_name(key, value);
+            let hint = unknown_key(&shown, known());
+            self.nested(&shown, |reader| reader.add_finding(FindingKind::Unknown, key, hint));
         }
     }
 }

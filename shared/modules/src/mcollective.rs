@@ -1,7 +1,7 @@
 //! mcollective: installs mcollective, writes certificates and settings of its server, and restarts it.
 
 use config::schema::{BOOL, INT, STR, Type, key, map};
-use config::{FromNode, Node, Reader, Value};
+use config::{FromNode, Node, Reader, Value, entry_name};
 use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::packages::package_sources;
@@ -75,7 +75,7 @@ impl Conf {
             return;
         };
         for (key, value) in section.iter() {
-            reader.nested(&key.scalar_text().unwrap_or_default(), |reader| {
+            reader.nested(&entry_name(key, value), |reader| {
                 let Some(below) = read_name(key, reader) else { return };
                 let text = Line::read(value, reader);
                 self.settings.extend(text.map(|text| (Some(name.clone()), below, text.0)));

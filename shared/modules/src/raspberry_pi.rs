@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::schema::{BOOL, Type, map};
-use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value};
+use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value, entry_name};
 use system::{Command, Result, error};
 
 use crate::services::activation::Activation;
@@ -58,10 +58,12 @@ impl<T: KeyStruct> FromNode for Open<T> {
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Open<T>> {
         let known = T::read_known(node, reader)?;
-        for (key, _) in node.as_map()?.iter() {
+        for (key, value) in node.as_map()?.iter() {
             let name = key.scalar_text().unwrap_or_default();
             if !T::KEYS.iter().any(|known| known.name == name) {
-                reader.nested(&name, |r| r.add_finding(FindingKind::Invalid, key, "unknown key; ignored"));
+                reader.nested(&entry_name(key, value), |r| {
+                    r.add_finding(FindingKind::Invalid, key, "unknown key; ignored")
+                });
             }
         }
         Some(Open(known))

@@ -4,7 +4,7 @@ use config::schema::DefaultValue::Bool;
 use config::schema::{
     BOOL, Definition, Deprecation, NUMBER, RequiredKeys, STR, Type, key, list, map, reference,
 };
-use config::{FindingKind, FromNode, Map, Node, Reader, Value};
+use config::{FindingKind, FromNode, Map, Node, Reader, Value, entry_name};
 
 use crate::values::text_values::{Line, Operand, Word};
 
@@ -166,7 +166,7 @@ fn read_options(map: &Map, except: &[&str], reader: &mut Reader) -> Vec<String> 
         if except.contains(&name.as_str()) {
             continue;
         }
-        reader.nested(&name, |reader| {
+        reader.nested(&entry_name(key, value), |reader| {
             let option = name.replace('_', "-");
             let is_name = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
             if option.is_empty() || option.starts_with('-') || !option.bytes().all(is_name) {

@@ -1,6 +1,6 @@
 //! Repositories of yum and zypper: an id and options, one INI file each.
 
-use config::{FindingKind, FromNode, Map, Node, Reader, Value, shown_name};
+use config::{FindingKind, FromNode, Map, Node, Reader, Value, entry_name, shown_name};
 use system::{Result, System, WriteOptions, info, warning};
 
 use crate::values::named::Named;
@@ -42,7 +42,7 @@ pub fn read_options(
     for (key, value) in map.iter().filter(|(key, _)| except.is_none() || key.as_str() != except) {
         let written = key.scalar_text().unwrap_or_default();
         let name = written.trim().to_lowercase().replace('-', "_");
-        reader.nested(&written, |reader| {
+        reader.nested(&entry_name(key, value), |reader| {
             if name.is_empty() || name.contains(|c: char| c.is_control() || reserved.contains(c)) {
                 return reader.add_finding(FindingKind::Invalid, key, "expected the name of an option");
             }

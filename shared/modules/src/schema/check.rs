@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{FindingKind, Findings, Map, Node, Reader, Value, suggestion, unknown_key};
+use config::{FindingKind, Findings, Map, Node, Reader, Value, entry_name, suggestion, unknown_key};
 
 use config::schema::{BaseType, Field, Format, Type};
 
@@ -24,11 +24,15 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
             Some(field) => check_field(&mut reader, field, &name, key, value),
             None => {
                 let known = fields.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
-                let message = match where_key_belongs(&name) {
-                    Some(place) => format!("not a key of cloud-config; {place}"),
-                    None => unknown_key(&name, known),
+                let (shown, message) = match where_key_belongs(&name) {
+                    Some(place) => (name, format!("not a key of cloud-config; {place}")),
+                    None => {
+                        let shown = entry_name(key, value);
+                        let message = unknown_key(&shown, known);
+                        (shown, message)
+                    }
                 };
-                reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
+                reader.nested(&shown, |c| c.add_finding(FindingKind::Unknown, key, message));
             }
         }
     }
@@ -44,11 +48,11 @@ pub fn check_network(root: &Node) -> Findings {
     }
     match root.get("network") {
         Some(inner) => {
-            for (key, _) in root.as_map().into_iter().flat_map(Map::iter) {
-                let name = key.scalar_text().unwrap_or_default();
-                if name != "network" {
-                    let message = unknown_key(&name, ["network"]);
-                    reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
+            for (key, value) in root.as_map().into_iter().flat_map(Map::iter) {
+                if key.as_str() != Some("network") {
+                    let shown = entry_name(key, value);
+                    let message = unknown_key(&shown, ["network"]);
+                    reader.nested(&shown, |c| c.add_finding(FindingKind::Unknown, key, message));
                 }
             }
             reader.nested("network", |c| check_version(c, inner));
@@ -302,17 +306,20 @@ fn check_map(reader: &mut Reader, kind: &Type, keys: &[Field], node: &Node, map:
         let other = kind.additional.filter(|o| o.format.is_none_or(|f| matches_format(f, &name)));
         match (keys.iter().find(|f| f.name == name), other) {
             (Some(field), _) => check_field(reader, field, &name, key, value),
-            (None, Some(other)) => reader.nested(&name, |c| check_value(c, other.types, value)),
+            (None, Some(other)) => {
+                reader.nested(&entry_name(key, value), |c| check_value(c, other.types, value))
+            }
             (None, None) if kind.allows_unknown => {}
             (None, None) => {
+                let shown = entry_name(key, value);
                 let message = match kind.additional.and_then(|o| o.format) {
                     Some(format) => format!("unknown key; expected {}", format.description()),
                     None => {
                         let known = keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
-                        unknown_key(&name, known)
+                        unknown_key(&shown, known)
                     }
                 };
-                reader.nested(&name, |c| c.add_finding(FindingKind::Unknown, key, message));
+                reader.nested(&shown, |c| c.add_finding(FindingKind::Unknown, key, message));
             }
         }
     }
