@@ -358,25 +358,39 @@ const LOCKERS: [&str; 21] = [
     "vipw",
 ];
 
-/// Removes the locks of the account files that a power failure left, with which every program that changes accounts fails:
-/// older than this boot, and empty or of a process that does not exist or is another program, which has the number by chance.
+/// Removes the locks of the account files that a power failure left, with which every program that changes accounts fails, and what is
+/// no lock in their place.
 pub fn remove_stale_locks(sys: &System) {
     for name in ["passwd", "group", "shadow", "gshadow", "subuid", "subgid"] {
         let path = format!("/etc/{name}.lock");
-        let (Ok(meta), Ok(text)) = (sys.metadata(&path), sys.read_head(&path, 32)) else { continue };
-        let text = String::from_utf8_lossy(&text);
-        let pid = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
-        let is_held = !pid.is_empty()
-            && sys
-                .read_text(format!("/proc/{pid}/comm"))
-                .is_ok_and(|comm| LOCKERS.contains(&comm.trim_end()));
-        if is_held || meta.mtime() as f64 >= boot_time(sys) {
-            continue;
-        }
-        match sys.remove(&path) {
-            Ok(_) => warning!(sys, "removed {path}, which an interrupted boot left"),
+        let removed = match sys.metadata(&path) {
+            _ if sys.read_link(&path).is_ok() => sys.remove(&path).map(drop),
+            Ok(meta) if meta.is_dir() => sys.remove_dir(&path),
+            Ok(meta) if is_stale_lock(sys, &path, meta.mtime()) => sys.remove(&path).map(drop),
+            _ => continue,
+        };
+        match removed {
+            Ok(()) => warning!(sys, "removed {path}, which an interrupted boot left"),
             Err(e) => warning!(sys, "{e}"),
         }
+    }
+}
+
+/// Returns whether no program holds a lock: it is empty and none of them runs, or it is of an earlier boot and of a process that does not
+/// exist or is another program, which has the number by chance.
+fn is_stale_lock(sys: &System, path: &str, changed: i64) -> bool {
+    let Ok(text) = sys.read_head(path, 32) else { return false };
+    let text = String::from_utf8_lossy(&text);
+    let pid = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    let is_locker = |pid: &str| {
+        sys.read_text(format!("/proc/{pid}/comm")).is_ok_and(|comm| LOCKERS.contains(&comm.trim_end()))
+    };
+    // Without a battery the clock begins again at each boot: the lock is then of a later time than now.
+    let changed = changed as f64;
+    let is_old = || changed < boot_time(sys) || changed > sys.clock().wall().as_secs_f64();
+    match pid {
+        "" => is_old() || !sys.list("/proc").unwrap_or_default().iter().any(|pid| is_locker(pid)),
+        pid => !is_locker(pid) && is_old(),
     }
 }
 
@@ -797,6 +811,32 @@ mod tests {
             assert_eq!(sys.exists(&path), is_kept, "{name}");
         }
         assert_eq!(sys.log().logged_warnings().len(), 3);
+    }
+
+    #[test]
+    fn locks_of_a_later_time_and_what_is_no_lock_are_removed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        sys.write("/proc/77/comm", "useradd\n", WriteOptions::default()).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(90_000_000);
+        for (name, text, is_kept) in
+            [("passwd", "", false), ("group", "78\0", false), ("shadow", "77\0", true)]
+        {
+            let path = format!("/etc/{name}.lock");
+            sys.write(&path, text, WriteOptions::default()).unwrap();
+            let file = std::fs::File::options().write(true).open(top.join(&path[1..])).unwrap();
+            file.set_modified(later).unwrap();
+            remove_stale_locks(&sys);
+            assert_eq!(sys.exists(&path), is_kept, "{name}");
+        }
+        // Of this boot, and no program is running.
+        sys.remove("/proc/77/comm").unwrap();
+        sys.write("/etc/passwd.lock", "", WriteOptions::default()).unwrap();
+        std::os::unix::fs::symlink("missing", top.join("etc/group.lock")).unwrap();
+        std::fs::create_dir(top.join("etc/gshadow.lock")).unwrap();
+        std::fs::create_dir_all(top.join("etc/subuid.lock/full")).unwrap();
+        remove_stale_locks(&sys);
+        assert_eq!(sys.list("/etc").unwrap(), ["subuid.lock"]);
     }
 
     #[test]
