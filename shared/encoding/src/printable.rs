@@ -12,10 +12,15 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_unprintable(c) && c != '\n')
 }
 
-/// Returns whether a character ends a line, is a command of a terminal, or changes the direction of the text around it.
+/// Returns whether a character ends a line, is a command of a terminal, is invisible, or changes the direction of the text around it. The
+/// joiners of some scripts (U+200C, U+200D) are parts of their words.
 pub fn is_unprintable(c: char) -> bool {
-    let is_mark =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    #[rustfmt::skip]
+    let is_mark = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    );
     is_mark || (c.is_control() && c != '\t')
 }
 
@@ -40,6 +45,8 @@ mod tests {
             ("\r\0\u{1b}[2J\u{7f}", "\\r\\u{0}\\u{1b}[2J\\u{7f}"),
             ("\u{85}\u{2028}\u{2029}", "\\u{85}\\u{2028}\\u{2029}"),
             ("a\u{202e}b\u{2066}c\u{200f}d", "a\\u{202e}b\\u{2066}c\\u{200f}d"),
+            ("a\u{200b}b\u{feff}c\u{ad}d\u{e0041}", "a\\u{200b}b\\u{feff}c\\u{ad}d\\u{e0041}"),
+            ("\u{645}\u{6cc}\u{200c}\u{62e}", "\u{645}\u{6cc}\u{200c}\u{62e}"),
         ] {
             assert_eq!(super::single_line(text), line);
         }
