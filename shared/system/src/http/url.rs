@@ -275,7 +275,16 @@ pub fn redact_urls(text: &str) -> String {
         let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
         let start = rest[..at].trim_end_matches(is_scheme).len();
         let is_end = |c: char| c.is_whitespace() || "'\"<>".contains(c);
-        let end = rest[at..].find(is_end).map_or(rest.len(), |length| at + length);
+        let find = |from: usize, what: &dyn Fn(char) -> bool| {
+            rest[from..].find(what).map_or(rest.len(), |length| from + length)
+        };
+        let (mut end, end_of_word) = (find(at, &is_end), find(at, &char::is_whitespace));
+        // The rest of a password that contains such a character.
+        if rest[at + 3..end].contains(':')
+            && let Some(length) = rest[end..end_of_word].rfind('@')
+        {
+            end = find(end + length, &is_end);
+        }
         out.push_str(&rest[..start]);
         out.push_str(&redact(&rest[start..end]));
         rest = &rest[end..];
@@ -393,6 +402,10 @@ mod tests {
             ("deb [a=b] https://u:p@h/x y 'ftp://h?t=1'", "deb [a=b] https://h/… y 'ftp://h'"),
             ("no: //url :// x", "no: //url :// x"),
             ("--at=http://u:p/w@h/x", "--at=http://…/…/…"),
+            ("'http://u:a'rest@h/x' y", "'http://h/…' y"),
+            ("http://u:a\"b<rest@h y@z", "http://h y@z"),
+            ("<a>http://u:a</a> b@c", "<a>http://…</a> b@c"),
+            ("{\"a\":\"http://h/x\",\"b\":\"c@d\"}", "{\"a\":\"http://h/…\",\"b\":\"c@d\"}"),
         ] {
             assert_eq!(redact_urls(text), expected);
         }
