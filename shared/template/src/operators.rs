@@ -153,7 +153,8 @@ impl Interpreter<'_> {
                 place(items.len()).map(|at| items[at].clone())
             }
             Val::Str(text) => {
-                self.consume_fuel(text.len() / 16)?;
+                // The characters of other text than ASCII are counted one by one.
+                self.consume_fuel(if text.is_ascii() { text.len() / 16 } else { text.len() })?;
                 let at = place(text.chars().count()).and_then(|at| text.chars().nth(at));
                 at.map(|c| Val::text(c.encode_utf8(&mut [0; 4])))
             }

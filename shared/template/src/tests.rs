@@ -344,6 +344,12 @@ fn steps(body: &str, values: &Map) -> u64 {
     before - run.fuel
 }
 
+#[test]
+fn an_index_into_other_text_than_ascii_costs_its_length() {
+    let text = variables(&format!("t: {}", "é".repeat(1000)));
+    assert!(steps("{{ t[-1] }}", &text) > 2000);
+}
+
 /// Operations on a string, a list, a map or a number of names cost at least one step for 128 bytes, four items or 64 pairs.
 #[test]
 fn work_costs_steps() {
