@@ -106,7 +106,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         "hostname" => Some(hostname.clone()),
         "fqdn" => Some(fqdn.clone()),
         key if !ALL_VALUES.contains(&key) => {
-            warning!(sys, "phone_home: {key} is not available");
+            warning!(sys, "phone_home: {} is not available", config::shown_name(key));
             None
         }
         key => {
