@@ -474,3 +474,53 @@ fn skipped_user_data_precedes_a_dead_collector() {
     assert_eq!(findings.len(), 2, "{findings:#?}");
     assert_eq!(findings[0]["severity"], "error", "{findings:#?}");
 }
+
+/// A seed that was changed after the first boot: why the boots after it do not use it.
+#[test]
+fn changed_seeds_are_named_with_what_hides_them() {
+    let user_data = |hostname: &str| format!("#cloud-config\nhostname: {hostname}\n");
+    let network = |address: &str| format!("version: 2\nethernets: {{eth9: {{addresses: [{address}]}}}}\n");
+    let sandbox = Sandbox::with_user_data("doctor-changed", user_data("one"));
+    sandbox.seed("network-config", network("192.0.2.1/24"));
+    let setting = sandbox.path("/etc/cloud/cloud.cfg.d/99-own.cfg");
+    tests::write(&setting, "manual_cache_clean: true\n");
+    sandbox.boot();
+    // The same instance: only the network configuration, then also the user-data.
+    sandbox.seed("network-config", network("192.0.2.2/24"));
+    sandbox.boot();
+    let (_, page) = page_of(&sandbox, "");
+    let problem = "not the network configuration of this instance, which was stored at its first boot: the instance ID has not changed (i-demo-0001)";
+    assert_found(&page, "warning", "/seed/nocloud/network-config", problem);
+    assert!(!page["findings"].to_string().contains("user-data"), "{page:#}");
+    // Another instance, which the setting hides, then the marker that it left.
+    sandbox.seed("meta-data", "instance-id: i-two\n");
+    sandbox.seed("user-data", user_data("two"));
+    sandbox.boot();
+    for (before, why) in [
+        ("", "because manual_cache_clean is set (/etc/cloud/cloud.cfg.d/99-own.cfg:1:21)"),
+        ("rm $root/etc/cloud/cloud.cfg.d/99-own.cfg", "because /var/lib/cloud/instance/manual-clean exists"),
+    ] {
+        let (_, page) = page_of(&sandbox, before);
+        let found = assert_found(&page, "warning", "/seed/nocloud/user-data", why);
+        assert!(found["problem"].as_str().is_some_and(|text| text.contains("instance i-two")), "{found:#}");
+        assert_found(&page, "warning", "/seed/nocloud/network-config", why);
+    }
+    // Without them the next boot uses the seed, which is no problem.
+    let (_, page) = page_of(&sandbox, "rm $root/var/lib/cloud/instances/*/manual-clean");
+    let notes = page["findings"].to_string();
+    assert!(page["healthy"] == true && notes.contains("the next boot uses it"), "{page:#}");
+}
+
+/// Metadata without an instance ID: user-data of a later boot is stored, but its users are not created.
+#[test]
+fn users_of_a_later_boot_are_explained() {
+    let sandbox = Sandbox::with_user_data("doctor-later", "#cloud-config\nhostname: h\n");
+    sandbox.seed("meta-data", "");
+    sandbox.boot();
+    sandbox.seed("user-data", "#cloud-config\nusers:\n- name: bob\n");
+    sandbox.boot();
+    let (_, page) = page_of(&sandbox, "");
+    let problem = "user bob is configured and not in /etc/passwd: users are created at the first boot of an instance, and this is still instance nocloud";
+    let found = assert_found(&page, "error", "user-data part-001, line 3", problem);
+    assert!(found["remedy"].as_str().is_some_and(|text| text.contains("change instance-id")), "{found}");
+}

@@ -10,6 +10,9 @@ use crate::analyze::event::Kind;
 use crate::finding::Layer;
 use crate::machine::Machine;
 
+/// A part of the result of a module that ran in an earlier boot.
+const RAN_EARLIER: &str = " previously ran";
+
 /// The outcome of a part of a boot: a search for a datasource, or a module.
 struct Outcome<'a> {
     stage: &'a str,
@@ -75,6 +78,15 @@ pub fn failed_modules(log: &BootLog) -> Vec<(&str, &str)> {
     steps.filter_map(|step| Some((step.stage, step.name.strip_prefix("config-")?))).collect()
 }
 
+/// Returns whether a module did not run in the last boot, because it had run in an earlier one.
+pub fn ran_earlier(log: &BootLog, module: &str) -> bool {
+    let of_module = |step: &Outcome<'_>| {
+        step.name.strip_prefix("config-").is_some_and(|name| name.replace('-', "_") == module)
+    };
+    let mut steps = log.last.iter().flat_map(outcomes).filter(of_module);
+    steps.next().is_some_and(|step| step.description.contains(RAN_EARLIER))
+}
+
 /// Shows which modules ran and failed.
 pub fn applied(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
@@ -86,7 +98,7 @@ pub fn applied(log: &BootLog, page: &mut Page) {
             json!({"stage": step.stage, "module": module, "result": step.result, "seconds": step.seconds}),
         );
         if step.result == "SUCCESS" {
-            let earlier = if step.description.contains(" previously ran") { " (previously ran)" } else { "" };
+            let earlier = if step.description.contains(RAN_EARLIER) { " (previously ran)" } else { "" };
             well.entry(format!("{}{earlier}", step.stage)).or_default().push(module);
         } else {
             lines.push(format!("{}: {module}: {} ({:.3} s)", step.stage, step.result, step.seconds));

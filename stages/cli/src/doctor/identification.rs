@@ -15,6 +15,8 @@ use crate::stages::identify_program;
 use crate::status::{Report, State, boot_code};
 use config::Node;
 use config::provenance::MergeInput;
+use netconfig::parse::network_section;
+use state::{Cached, Instance};
 
 // Wait: doctor | ds-identify | -
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,6 +30,11 @@ const SEED_FILES: [&str; 2] = ["meta-data", "user-data"];
 const SEED_DATA: [(&str, &[&str]); 2] =
     [("user-data.txt", &["user-data", "openstack/latest/user_data"]), ("vendor-data.txt", &["vendor-data"])];
 const NETWORK_FILES: [&str; 2] = ["network-config", "openstack/latest/network_data.json"];
+/// The file with the ID of the instance, and its key.
+const META_DATA: [(&str, &str); 2] =
+    [("meta-data", "instance-id"), ("openstack/latest/meta_data.json", "uuid")];
+/// The file of an instance that is kept until it is removed by hand.
+const MARKER: &str = "manual-clean";
 /// Where a disk is mounted, below a directory of this process.
 const MEDIUM: &str = "medium";
 
@@ -175,8 +182,8 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
     found
 }
 
-/// Reports what the seed, a directory or a disk, has and this boot did not use: user-data, because the instance ID has not changed, and a
-/// network configuration that a setting hides.
+/// Reports what the seed, a directory or a disk, has and this boot did not use: data, because the instance is the same, and a network
+/// configuration that a setting hides.
 fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let Some(seed) =
@@ -192,17 +199,14 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
                 disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));
             sys.read_at_most(format!("{at}/{name}"), MAX_SEED).ok()
         };
+        let found = |files: &[&'static str]| files.iter().find_map(|file| Some((*file, read(file)?)));
+        let id = META_DATA.iter().find_map(|(file, key)| value_of(key, &read(file)?));
+        let age = Age::of(machine, inputs, id);
         for (name, files) in SEED_DATA {
-            let Some((file, now)) = files.iter().find_map(|file| Some((file, read(file)?))) else { continue };
+            let Some((file, now)) = found(files) else { continue };
             let Ok(used) = sys.read_at_most(layout.instance(name), MAX_SEED) else { continue };
             if now != used {
-                let name = name.trim_end_matches(".txt");
-                let problem = format!(
-                    "it is not the {name} of this instance, which was stored at its first boot: the instance ID has not changed"
-                );
-                let remedy =
-                    "to use it, change instance-id in meta-data and reboot, or: cloud-init clean --reboot";
-                page.findings.warning(format!("{top}/{file}"), problem, remedy);
+                age.report(format!("{top}/{file}"), name.trim_end_matches(".txt"), page);
             }
         }
         let hiding =
@@ -212,8 +216,97 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
         {
             let problem = format!("not used, because network: {{config: disabled}} is set ({})", setting.at);
             page.findings.warning(format!("{top}/{file}"), problem, "remove the setting, or the file");
+        } else if let Some((file, now)) = found(&NETWORK_FILES)
+            && differs_from_cache(machine, &now)
+            && !is_refreshed(inputs)
+        {
+            age.report(format!("{top}/{file}"), "network configuration", page);
         }
     }
+}
+
+/// Why a seed is not used that differs from what the instance has.
+enum Age {
+    /// It has the ID of the instance.
+    Same(String),
+    /// It has another ID, and a setting or a marker keeps the instance; with the remedy.
+    Kept { id: String, why: String, remedy: String },
+    /// It has another ID, which the next boot sees.
+    Next(String),
+}
+
+impl Age {
+    /// Compares the seed's ID, if it has one, with that of the instance.
+    fn of(machine: &Machine, inputs: &[MergeInput], id: Option<String>) -> Age {
+        let (sys, layout) = (&machine.sys, &machine.layout);
+        let own = sys.read_text(layout.instance_id()).unwrap_or_default().trim().to_string();
+        let Some(id) = id.filter(|id| *id != own) else { return Age::Same(own) };
+        let marker = layout.instance(MARKER);
+        let setting = inputs.iter().filter_map(|input| input.config.get("manual_cache_clean")).next_back();
+        if let Some(setting) = setting.filter(|setting| !setting.is_falsy()) {
+            let why = format!("manual_cache_clean is set ({})", setting.at);
+            let remedy = format!(
+                "cloud-init clean --reboot; if later changes shall have an effect, too: remove the setting and {marker}"
+            );
+            Age::Kept { id, why, remedy }
+        } else if sys.exists(&marker) {
+            Age::Kept { id, why: format!("{marker} exists"), remedy: format!("rm {marker}; then reboot") }
+        } else {
+            Age::Next(id)
+        }
+    }
+
+    fn report(&self, place: String, what: &str, page: &mut Page) {
+        match self {
+            Age::Same(id) => {
+                let problem = format!(
+                    "it is not the {what} of this instance, which was stored at its first boot: the instance ID has not changed ({})",
+                    config::shown_name(id)
+                );
+                let remedy =
+                    "to use it, change instance-id in meta-data and reboot, or: cloud-init clean --reboot";
+                page.findings.warning(place, problem, remedy);
+            }
+            Age::Kept { id, why, remedy } => {
+                let id = config::shown_name(id);
+                let problem = format!(
+                    "not used: it is the {what} of instance {id}, but the former instance is kept, because {why}"
+                );
+                page.findings.warning(place, problem, remedy);
+            }
+            Age::Next(id) => {
+                let id = config::shown_name(id);
+                page.findings
+                    .note(place, format!("it is the {what} of instance {id}: the next boot uses it"));
+            }
+        }
+    }
+}
+
+/// Returns a value of a seed's metadata.
+fn value_of(key: &str, meta_data: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(meta_data).ok()?;
+    config::yaml::parse("meta-data", text).ok()?.root.get(key)?.scalar_text()
+}
+
+/// Returns whether a seed's network configuration differs from the one that was stored with the instance.
+fn differs_from_cache(machine: &Machine, text: &[u8]) -> bool {
+    let Cached::Instance(instance) = Instance::load_without_raw_data(&machine.sys, &machine.layout) else {
+        return false;
+    };
+    let now =
+        std::str::from_utf8(text).ok().and_then(|text| config::yaml::parse("network-config", text).ok());
+    // An invalid one is reported as such.
+    let (Some(used), Some(now)) = (instance.network, now) else { return false };
+    let used = Node::from_json(&used.content);
+    network_section(&used).to_json() != network_section(&now.root).to_json()
+}
+
+/// Returns whether each boot reads the network configuration again.
+fn is_refreshed(inputs: &[MergeInput]) -> bool {
+    let mut when = inputs.iter().filter_map(|input| input.config.at_path(&["updates", "network", "when"]));
+    let when = when.next_back().and_then(Node::as_seq).unwrap_or_default();
+    when.iter().any(|event| matches!(event.as_str(), Some("boot" | "boot-legacy")))
 }
 
 /// Mounts a disk read-only, in a mount namespace of this process, below the directory that is returned.

@@ -11,8 +11,9 @@ use serde_json::json;
 use system::{Command, User as Account};
 
 use super::boot;
+use super::boot_log::BootLog;
 use super::page::Page;
-use super::{firewall, pam, results, tcp_wrappers};
+use super::{firewall, history, pam, results, tcp_wrappers};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
@@ -107,7 +108,7 @@ impl Sshd {
     }
 }
 
-pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
+pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page) {
     page.findings.layer = Layer::Login;
     let sys = &machine.sys;
     if !sys.exists(machine.layout.instance("")) {
@@ -140,8 +141,19 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
                     "if the account was not removed on purpose: restore /etc/passwd, or boot a new instance",
                 );
             } else if !is_elsewhere && !user.is_default && !is_reported {
-                let problem = format!("user {name} is configured and not in /etc/passwd");
-                let remedy = format!("see the errors of users_groups; {}", results::repeat("users_groups"));
+                let mut problem = format!("user {name} is configured and not in /etc/passwd");
+                let mut remedy =
+                    format!("see the errors of users_groups; {}", results::repeat("users_groups"));
+                if history::ran_earlier(log, "users_groups") {
+                    let id = sys.read_text(machine.layout.instance_id()).unwrap_or_default();
+                    let id = config::shown_name(id.trim()).into_owned();
+                    problem += &format!(
+                        ": users are created at the first boot of an instance, and this is still instance {id}"
+                    );
+                    remedy = "change instance-id in meta-data and reboot; on this instance: \
+                              cloud-init single --name users_groups --frequency always"
+                        .into();
+                }
                 page.findings.error(place, problem, remedy);
             }
             continue;

@@ -68,7 +68,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     results::find(machine, &log, &boot, &mut page);
     firewall::requests(machine, &mut page);
     if !boot.is_running {
-        login::section(machine, &settings.merged, &mut page);
+        login::section(machine, &settings.merged, &log, &mut page);
         sudo::section(machine, &settings.merged, &mut page);
         page.findings.layer = Layer::State;
         let state = crate::state_files::check(machine);
