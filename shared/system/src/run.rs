@@ -264,10 +264,10 @@ pub(crate) fn chroot_child(run: &mut std::process::Command, root: &Path, directo
 }
 
 /// Returns the last line of a program's standard error that names an error, else the last one with words, in brackets, after a space;
-/// empty if there is none.
+/// empty if there is none. The last line of mount(8) only refers to the kernel's log.
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
-    let lines = || text.lines().rev().map(str::trim);
+    let lines = || text.lines().rev().map(str::trim).filter(|line| !line.starts_with("dmesg(1) may have"));
     let line =
         lines().find(|l| l.contains("rror:")).or_else(|| lines().find(|l| l.contains(char::is_alphanumeric)));
     line.map_or(String::new(), |line| format!(" ({line})"))
@@ -297,6 +297,10 @@ mod tests {
             ("", ""),
             ("one\ntwo\n----\n\n", " (two)"),
             ("x: Error: no such locale\nANSI_X3.4-1968\n", " (x: Error: no such locale)"),
+            (
+                "mount: /m: bad option; need a helper program.\n       dmesg(1) may have more information after failed mount system call.\n",
+                " (mount: /m: bad option; need a helper program.)",
+            ),
         ] {
             assert_eq!(last_line(text.as_bytes()), expected);
         }

@@ -62,7 +62,11 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
                 Some(path) => format!("; {path} does not exist"),
                 None => String::new(),
             };
-            let remedy = "lsblk -f lists the devices; findmnt --verify checks /etc/fstab";
+            let remedy = if device.contains(":/") || device.starts_with("//") {
+                "check that the server exports it, and that the client is installed (packages: [nfs-common] or [cifs-utils]); mount it by hand: mount -v"
+            } else {
+                "lsblk -f lists the devices; findmnt --verify checks /etc/fstab"
+            };
             let may_be_missing = text(3).unwrap_or_default().split(',').any(|option| option == "nofail");
             let severity = if may_be_missing { Severity::Warning } else { Severity::Error };
             page.findings.add(severity, place, format!("{point} is configured and not mounted{why}"), remedy);
