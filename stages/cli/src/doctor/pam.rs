@@ -173,9 +173,11 @@ fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
         if origins == "LOCAL" {
             continue;
         }
-        // Networks, lists in other forms, numbers.
+        let mut lists = users.split(" EXCEPT ");
+        let (all, exceptions) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        // Networks, lists in other forms, exceptions of exceptions, numbers.
         if users.contains(['@', ','])
-            || users.contains("EXCEPT")
+            || lists.next().is_some()
             || users.split_whitespace().any(|word| word.parse::<u32>().is_ok())
         {
             return None;
@@ -184,8 +186,10 @@ fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
             let group = word.trim_matches(['(', ')']);
             word == "ALL" || word == user || groups.contains(&group)
         };
-        if users.split_whitespace().any(is_meant) {
-            return (permission == "-" && origins == "ALL").then_some(number);
+        if all.split_whitespace().any(is_meant) && !exceptions.split_whitespace().any(is_meant) {
+            // Of connections LOCAL are only those of the machine itself.
+            let is_everywhere = ["ALL", "ALL EXCEPT LOCAL"].contains(&origins);
+            return (permission == "-" && is_everywhere).then_some(number);
         }
     }
     None
@@ -213,6 +217,8 @@ mod tests {
         root.put("etc/pam.d/common-broken", common.replace("success=1", "success=ok"));
         root.put("etc/security/access.conf", "# -:ALL:ALL\n+:root:ALL\n- : ALL : ALL\n");
         root.put("etc/security/own.conf", "-:ALL EXCEPT amy:ALL\n");
+        root.put("etc/security/others.conf", "-:bob EXCEPT al:ALL\n-:ALL EXCEPT root:ALL\n");
+        root.put("etc/security/nested.conf", "-:ALL EXCEPT root EXCEPT amy:ALL\n");
         for (rules, expected) in [
             ("auth required pam_deny.so\n@include common-account\n", None),
             ("account include common-account\nsession optional pam_deny.so\n", None),
@@ -251,6 +257,11 @@ mod tests {
                 Some(("sshd, line 1", "pam_not_there.so does not exist")),
             ),
             ("@include sshd\n", None),
+            (
+                "account required pam_access.so accessfile=/etc/security/others.conf\n",
+                Some(("sshd, line 1", "others.conf, line 2")),
+            ),
+            ("account required pam_access.so accessfile=/etc/security/nested.conf\n", None),
         ] {
             root.put("etc/pam.d/sshd", rules);
             let found = refusal(&sys, "sshd", user, &["amy"]);
