@@ -24,8 +24,24 @@ const UNITS: &str = "/etc/systemd/system";
 const SERVICES: [&str; 4] = ["cloud-init-local", "cloud-init", "cloud-config", "cloud-final"];
 /// Processes that are named, each the child of the one before.
 const MAX_PROCESSES: usize = 8;
-/// Lines of the journal that are quoted.
-const JOURNAL_LINES: &str = "6";
+/// Lines of the journal that are read, and those that are quoted.
+const JOURNAL_LINES: &str = "100";
+const QUOTED_LINES: usize = 6;
+/// Parts of systemd's lines about a unit that failed again and again, which give no reason.
+const REPEATED: [&str; 6] = [
+    "Scheduled restart job",
+    "Start request repeated too quickly",
+    ": Failed with result 'exit-code'",
+    "Failed to start ",
+    "Starting ",
+    "Stopped ",
+];
+
+/// States of a unit in which commands beside its program run, and the keys with these commands.
+const PHASES: [(&str, &str); 3] =
+    [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
+/// The maximum number of processes of a stage that are examined.
+const MAX_DESCENDANTS: usize = 64;
 
 /// What the other sections must know.
 #[derive(Default)]
@@ -88,12 +104,28 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
             page.findings.error(place, "not enabled, so nothing starts the stage", remedy);
         }
     }
-    let holders = if boot.is_running { jobs(machine, &units) } else { Vec::new() };
+    let mut holders = if boot.is_running { jobs(machine, &units) } else { Vec::new() };
     for (job, seconds) in holders.iter().filter(|(_, seconds)| *seconds >= LONG_JOB) {
         let next =
             units.iter().zip(&STAGES).find(|(unit, _)| unit.has_job()).map_or("", |(_, stage)| stage.unit);
         let problem = format!("{next} waits for {job}, which has been starting for {seconds:.0} s");
         page.findings.warning("boot", problem, format!("systemctl status {job}"));
+    }
+    for unit in &units {
+        let Some((_, key)) = PHASES.iter().find(|(state, _)| unit.get("SubState") == *state) else {
+            continue;
+        };
+        let (name, seconds) = (unit.get("Id"), starting_since(machine, unit.get("Id")).unwrap_or_default());
+        if seconds >= LONG_JOB {
+            let problem =
+                format!("it has been starting for {seconds:.0} s and runs its {key}{}", changed_by(unit));
+            let remedy = format!("systemctl status {name}; correct or remove the line, then reboot");
+            page.findings.warning(name, problem, remedy);
+        }
+        holders.push((format!("{key} of {name}"), seconds));
+    }
+    if boot.is_running {
+        deadlocks(machine, &units, page);
     }
     if let Some((what, seconds)) = report.activities.first().filter(|(_, seconds)| *seconds >= LONG_JOB) {
         let severity = if *seconds >= VERY_LONG { Severity::Warning } else { Severity::Note };
@@ -237,9 +269,7 @@ fn headline(report: &Report, boot: &Boot, holders: &[(String, f64)]) -> String {
 
 /// Returns what is wrong with the unit of a stage, and a remedy.
 fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)> {
-    let own: Vec<&str> =
-        unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect();
-    let own = if own.is_empty() { String::new() } else { format!(" (changed by {})", own.join(", ")) };
+    let own = changed_by(unit);
     let again = format!("systemctl reset-failed {name}; then reboot");
     match (unit.get("LoadState"), unit.get("Result"), unit.get("ExecMainStatus")) {
         // The generator's: the finding about the former name has the cause.
@@ -309,7 +339,25 @@ pub fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {
     let command = Command::new(["journalctl", "-b", "-q", "-o", "cat", "--no-pager", "-n", JOURNAL_LINES]);
     let command = options.iter().fold(command, |command, word| command.arg(*word));
     let done = machine.sys.run(&command.timeout(TIMEOUT).accept_all().read_only());
-    done.map(|done| done.text().lines().map(str::to_string).collect()).unwrap_or_default()
+    done.map(|done| quoted(&done.text())).unwrap_or_default()
+}
+
+/// Returns the last lines that may give a reason, each once; the last ones if there is none.
+fn quoted(journal: &str) -> Vec<String> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for line in journal.lines().filter(|line| !REPEATED.iter().any(|part| line.contains(part))) {
+        reasons.retain(|known| *known != line);
+        reasons.push(line);
+    }
+    let lines = if reasons.is_empty() { journal.lines().collect() } else { reasons };
+    lines[lines.len().saturating_sub(QUOTED_LINES)..].iter().map(|line| (*line).to_string()).collect()
+}
+
+/// Returns ` (changed by FILE, …)` for the administrator's files about a unit; empty if there are none.
+pub fn changed_by(unit: &Unit) -> String {
+    let own: Vec<&str> =
+        unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect();
+    if own.is_empty() { String::new() } else { format!(" (changed by {})", own.join(", ")) }
 }
 
 /// Returns the last lines of the journal about a unit: its own, and those of systemd that name it in a cycle.
@@ -351,22 +399,96 @@ fn jobs(machine: &Machine, units: &[Unit]) -> Vec<(String, f64)> {
     if !is_waiting || units.iter().any(|unit| unit.get("ActiveState") == "activating") {
         return Vec::new();
     }
-    let command = Command::new(["systemctl", "list-jobs", "--no-legend", "--plain"]).timeout(TIMEOUT);
-    let Ok(answer) = machine.sys.run(&command.accept_all().read_only()) else { return Vec::new() };
-    let text = answer.text();
-    let running = text.lines().filter_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+    let queue = queue(machine);
+    let running = queue.lines().filter_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [_, name, "start", "running"] => Some(name),
         _ => None,
     });
-    let now = machine.sys.clock().uptime();
-    let since = |name: &str| {
-        let property = "--property=InactiveExitTimestampMonotonic";
-        let command = Command::new(["systemctl", "show", property]).arg(name).timeout(TIMEOUT).read_only();
-        let answer = machine.sys.run(&command).map(|answer| answer.text()).unwrap_or_default();
-        let at: f64 = system::assigned(&answer, "InactiveExitTimestampMonotonic")?.parse().ok()?;
-        (at > 0.0).then(|| (now - at / 1e6).max(0.0))
+    let seconds = |name: &str| starting_since(machine, name).unwrap_or_default();
+    running.take(3).map(|name| (name.to_string(), seconds(name))).collect()
+}
+
+/// Returns systemd's jobs: lines with number, unit, type and state.
+fn queue(machine: &Machine) -> String {
+    let command = Command::new(["systemctl", "list-jobs", "--no-legend", "--plain"]).timeout(TIMEOUT);
+    machine.sys.run(&command.accept_all().read_only()).map(|answer| answer.text()).unwrap_or_default()
+}
+
+/// Returns a numeric property of a unit.
+fn number_of(machine: &Machine, unit: &str, property: &str) -> Option<f64> {
+    let command = Command::new(["systemctl", "show", "--property", property]).arg(unit).timeout(TIMEOUT);
+    let answer = machine.sys.run(&command.read_only()).ok()?.text();
+    system::assigned(&answer, property)?.parse().ok().filter(|number| *number > 0.0)
+}
+
+/// Returns the seconds since a unit that is starting began to start.
+fn starting_since(machine: &Machine, unit: &str) -> Option<f64> {
+    let begin = number_of(machine, unit, "InactiveExitTimestampMonotonic")?;
+    Some((machine.sys.clock().uptime() - begin / 1e6).max(0.0))
+}
+
+/// Reports units that a command of the running stage starts and waits for, and that are ordered after the stage.
+fn deadlocks(machine: &Machine, units: &[Unit], page: &mut Page) {
+    let stage = units.iter().find(|unit| unit.get("ActiveState") == "activating");
+    let Some(stage) = stage.map(|unit| unit.get("Id")) else { return };
+    let words = requested(machine, stage);
+    if words.is_empty() {
+        return;
+    }
+    for (job, name) in waiting(&queue(machine), &words) {
+        let found = units::show(machine, &[&name]).unwrap_or_default();
+        let Some(unit) = found.first() else { continue };
+        let Some(after) =
+            unit.get("After").split(' ').find(|after| [stage, "cloud-init.target"].contains(after))
+        else {
+            continue;
+        };
+        let problem = format!(
+            "a command of {stage} starts it and waits, but it is ordered after {after}: neither continues"
+        );
+        let remedy = format!(
+            "start it with systemctl start --no-block {name}, or remove After={after}; this boot continues after: systemctl cancel {job}"
+        );
+        page.findings.error(&name, problem, remedy);
+    }
+}
+
+/// Returns number and unit of the jobs that wait, and for which one of these words asked.
+fn waiting(queue: &str, words: &[String]) -> Vec<(String, String)> {
+    let is_asked = |name: &str| {
+        words.iter().any(|word| word == name || name.strip_suffix(".service") == Some(word.as_str()))
     };
-    running.take(3).map(|name| (name.to_string(), since(name).unwrap_or_default())).collect()
+    let jobs = queue.lines().filter_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [job, name, "start" | "restart", "waiting"] if is_asked(name) => {
+            Some((job.to_string(), name.to_string()))
+        }
+        _ => None,
+    });
+    jobs.collect()
+}
+
+/// Returns the arguments of the processes of a stage that run systemctl and wait.
+fn requested(machine: &Machine, stage: &str) -> Vec<String> {
+    let sys = &machine.sys;
+    let read = |path: String| sys.read_text(path).unwrap_or_default();
+    let main = number_of(machine, stage, "MainPID").map(|pid| (pid as u32).to_string());
+    let mut pids: Vec<String> = main.into_iter().collect();
+    let (mut words, mut at) = (Vec::new(), 0);
+    while let Some(pid) = pids.get(at).filter(|_| at < MAX_DESCENDANTS).cloned() {
+        at += 1;
+        if read(format!("/proc/{pid}/comm")).trim() == "systemctl" {
+            let line = read(format!("/proc/{pid}/cmdline"));
+            let arguments = || line.split('\0');
+            if arguments().all(|word| word != "--no-block") {
+                words.extend(arguments().map(str::to_string));
+            }
+        }
+        for thread in sys.list(format!("/proc/{pid}/task")).unwrap_or_default() {
+            let children = read(format!("/proc/{pid}/task/{thread}/children"));
+            pids.extend(children.split_whitespace().map(str::to_string));
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -397,6 +519,37 @@ mod tests {
             let found = nothing_starts(&machine, std::slice::from_ref(&idle), &targets);
             assert_eq!(found.map(|(_, problem, _)| problem).as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn jobs_that_a_command_waits_for_are_found() {
+        let queue = "97 own.service start waiting\n98 other.service start waiting\n12 cloud-final.service start running\n\
+                     99 own.socket restart waiting\n";
+        for (words, expected) in [
+            (["systemctl", "start", "own"], vec!["97 own.service"]),
+            (["systemctl", "restart", "own.socket"], vec!["99 own.socket"]),
+            (["systemctl", "start", "cloud-final"], vec![]),
+        ] {
+            let found = waiting(queue, &words.map(str::to_string));
+            let found: Vec<String> = found.iter().map(|(job, name)| format!("{job} {name}")).collect();
+            assert_eq!(found, expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn restarts_do_not_hide_the_reason() {
+        let start = "Starting ssh.service - OpenBSD Secure Shell server...\n/usr/sbin/sshd: bad option\n\
+                     ssh.service: Main process exited, code=exited, status=255/EXCEPTION\n\
+                     ssh.service: Failed with result 'exit-code'.\nFailed to start ssh.service - OpenBSD Secure Shell server.\n\
+                     ssh.service: Scheduled restart job, restart counter is at 5.\n";
+        let reasons = [
+            "/usr/sbin/sshd: bad option",
+            "ssh.service: Main process exited, code=exited, status=255/EXCEPTION",
+        ];
+        assert_eq!(quoted(&start.repeat(9)), reasons);
+        assert_eq!(quoted("Starting a\n"), ["Starting a"]);
+        let lines: Vec<String> = (0..9).map(|n| n.to_string()).collect();
+        assert_eq!(quoted(&lines.join("\n")), &lines[3..]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use serde_json::Value;
 use state::StageStatus;
+use system::System;
 
 use super::boot::Boot;
 use super::boot_log::BootLog;
@@ -102,16 +103,29 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     let output = Output::read(machine);
     for (stage, script, lines) in output.script_errors(&[layout.cloud(""), layout.run("")]) {
         let is_known = |text: &String| text.contains(script.as_str());
-        if !failures.iter().any(|failure| failure.texts.iter().any(is_known)) {
+        if failures.iter().any(|failure| failure.texts.iter().any(is_known)) {
+            continue;
+        }
+        let (handled, others): (Vec<String>, Vec<String>) =
+            lines.into_iter().partition(|line| is_handled(sys, line));
+        if others.is_empty() {
+            let problem = format!("a command of {script} failed, which the script handles");
+            page.findings.note(stage, problem).details = handled;
+        } else {
             let problem = format!("a command of {script} failed, although the script went on and succeeded");
             let remedy = "correct the command; with `set -e` a script ends at the first error";
-            page.findings.warning(stage, problem, remedy).details = lines;
+            page.findings.warning(stage, problem, remedy).details = others;
         }
     }
     for failure in failures {
         report(machine, failure, &output, &log.path, page);
     }
-    if log.last.is_none() && path.is_none() && !boot.is_disabled && boot.explained.is_empty() {
+    if log.last.is_none()
+        && path.is_none()
+        && !boot.is_disabled
+        && !boot.is_running
+        && boot.explained.is_empty()
+    {
         page.findings.layer = Layer::State;
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
@@ -225,6 +239,17 @@ fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: Strin
         Some(failure) => failure.texts.push(text),
         None => failures.push(Failure { stage: stage.to_string(), module, severity, texts: vec![text] }),
     }
+}
+
+/// Returns whether a shell's message, `SCRIPT: [line] NUMBER: MESSAGE`, is about a line that has a branch for failures.
+fn is_handled(sys: &System, message: &str) -> bool {
+    let mut parts = message.split(": ");
+    let (path, number) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let number = number.trim_start_matches("line ").parse::<usize>().unwrap_or_default();
+    let text = sys.read_text(path).unwrap_or_default();
+    let line = number.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+    let mut words = line.split_whitespace();
+    words.any(|word| matches!(word, "||" | "if" | "elif" | "while" | "until" | "!"))
 }
 
 /// Adds a finding for a failure, or adds it to the finding of its cause.
@@ -447,4 +472,31 @@ pub fn fold(severity: Severity, failure: &str, evidence: &[String], page: &mut P
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_whose_failure_a_script_handles_are_known() {
+        let root = scratch::TempDir::new();
+        root.put(
+            "s/runcmd",
+            "#!/bin/sh\ndocker ps || echo none\nif docker ps; then x; fi\ndocker ps\n! docker ps\n",
+        );
+        let sys = System::new(&root);
+        for (message, expected) in [
+            ("/s/runcmd: 2: docker: not found", true),
+            ("/s/runcmd: line 3: docker: command not found", true),
+            ("/s/runcmd: 4: docker: not found", false),
+            ("/s/runcmd: 5: docker: not found", true),
+            ("/s/runcmd: 0: x", false),
+            ("/s/runcmd: 99: x", false),
+            ("/s/gone: 1: x", false),
+            ("", false),
+        ] {
+            assert_eq!(is_handled(&sys, message), expected, "{message}");
+        }
+    }
 }

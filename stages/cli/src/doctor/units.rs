@@ -31,7 +31,9 @@ pub fn section(machine: &Machine, page: &mut Page) {
         return;
     }
     for unit in failed_of_owner(machine) {
-        let problem = "the unit failed; scripts or files of the user-data name it";
+        let state = units::show(machine, &[&unit]).unwrap_or_default();
+        let own: String = state.iter().map(super::boot::changed_by).collect();
+        let problem = format!("the unit failed; scripts or files of the user-data name it{own}");
         // systemd's lines only: those of the unit may have secrets.
         let details = super::boot::ask_journal(machine, &["_PID=1", &format!("UNIT={unit}")]);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
