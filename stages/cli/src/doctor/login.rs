@@ -26,6 +26,8 @@ const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 const KEY_SOURCES: [&str; 3] = ["ssh_authorized_keys", "ssh-authorized-keys", "ssh_import_id"];
 /// Keys whose value gives a user a password.
 const PASSWORD_SOURCES: [&str; 3] = ["passwd", "hashed_passwd", "plain_text_passwd"];
+/// The remedy for keys that were not written.
+const KEY_ERRORS: &str = "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)";
 /// Shells that end a login.
 const NO_LOGIN: [&str; 2] = ["nologin", "false"];
 
@@ -60,6 +62,14 @@ impl Sshd {
 
     fn is_yes(&self, keyword: &str) -> bool {
         self.values(keyword).next() == Some("yes")
+    }
+
+    /// Returns the setting that refuses the password of a user. Root's is refused by default.
+    fn password_refusal(&self, user: &str) -> Option<&'static str> {
+        if !self.is_yes("passwordauthentication") && !self.is_yes("kbdinteractiveauthentication") {
+            return Some("PasswordAuthentication");
+        }
+        (user == "root" && !self.is_yes("permitrootlogin")).then_some("PermitRootLogin")
     }
 
     /// Returns whether a setting is not set, or `none`.
@@ -119,8 +129,13 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     let users = configured_users(merged);
     let gets_keys = users.iter().any(|user| user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys"));
     let runs_sshd = sys.is_live() && server(machine, gets_keys, page);
+    let has_errors = page.findings.all.iter().any(|finding| {
+        finding.place.contains(": ssh")
+            || finding.place.contains("users_groups")
+            || finding.shows("users_groups")
+    });
     let made = sys.read_text(machine.layout.instance("new-users")).unwrap_or_default();
-    let (mut lines, mut can_login, mut has_key, mut refused) = (Vec::new(), false, false, Vec::new());
+    let (mut lines, mut can_login, mut can_use_ssh, mut refused) = (Vec::new(), false, false, Vec::new());
     for user in &users {
         let place = place_at(&user.at, "users");
         let name = config::shown_name(&user.name);
@@ -130,8 +145,7 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
             let others = || page.findings.all.iter();
             // A name that no account can have is reported already.
             let is_reported = name != user.name && others().any(|f| f.place == place);
-            let was_made = made.lines().any(|made| made == user.name)
-                && others().all(|f| !f.place.contains("users_groups") && !f.shows("users_groups"));
+            let was_made = made.lines().any(|made| made == user.name) && !has_errors;
             if was_made {
                 let problem =
                     format!("user {name}, whom this instance's first boot created, is not in /etc/passwd");
@@ -158,13 +172,11 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
             }
             continue;
         };
-        let access = Access::of(machine, user, account, merged, runs_sshd);
+        let access = Access::of(machine, user, account, merged, runs_sshd, has_errors);
         lines.push(format!("{name}: {}", access.describe(&account.shell)));
         can_login |= access.has_way();
-        if access.has_password && !access.has_key && runs_sshd && !access.can_use_password {
-            refused.push((place.clone(), name.clone()));
-        }
-        has_key |= access.has_key;
+        refused.extend(access.refused_password().map(|keyword| (place.clone(), name.to_string(), keyword)));
+        can_use_ssh |= access.can_use_ssh();
         let home = account.home.as_str();
         let belongs_to_root = sys.metadata(home).is_ok_and(|meta| meta.uid() == 0);
         if home.starts_with("/home/") && belongs_to_root && account.uid != 0 {
@@ -188,9 +200,17 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     let is_other = |account: &&Account| users.iter().all(|user| user.name != account.name);
     for account in accounts.iter().filter(is_other).filter(|account| is_human(account)) {
         let user = User { name: account.name.clone(), at: Position::default(), map: None, is_default: false };
-        let access = Access::of(machine, &user, account, &Node::default(), runs_sshd);
+        let access = Access::of(machine, &user, account, &Node::default(), runs_sshd, has_errors);
         can_login |= access.has_way();
-        has_key |= access.has_key;
+        can_use_ssh |= access.can_use_ssh();
+        // Unless passwords of SSH are wanted, root's is for the console.
+        let wanted = merged.get("ssh_pwauth").filter(|node| node.as_bool() == Some(true));
+        let keyword = access.refused_password().filter(|keyword| *keyword == "PermitRootLogin");
+        refused.extend(
+            wanted
+                .zip(keyword)
+                .map(|(node, keyword)| (place_at(&node.at, "ssh_pwauth"), account.name.clone(), keyword)),
+        );
     }
     if sys.is_live()
         && !sys.exists("/etc/shadow")
@@ -211,13 +231,17 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
             passwords(machine, merged, &sshd, page);
         }
     }
-    // Beside a user with a key, a password may be for the console only.
-    for (place, name) in refused.into_iter().filter(|_| !has_key) {
-        let problem = format!(
-            "user {name} has a password and no SSH key, and sshd refuses passwords{}",
-            place_of(machine, "PasswordAuthentication")
-        );
-        page.findings.warning(place, problem, "set ssh_pwauth: true, or ssh_authorized_keys");
+    // Beside a user who can use SSH, a password may be for the console only.
+    for (place, name, keyword) in refused.into_iter().filter(|_| !can_use_ssh) {
+        let (what, remedy) = match keyword {
+            "PermitRootLogin" => {
+                ("root's password", "set PermitRootLogin yes, or ssh_authorized_keys of a user")
+            }
+            _ => ("passwords", "set ssh_pwauth: true, or ssh_authorized_keys"),
+        };
+        let file = place_of(machine, keyword);
+        let problem = format!("user {name} has a password and no SSH key, and sshd refuses {what}{file}");
+        page.findings.warning(place, problem, remedy);
     }
     let of_boot = "/run/nologin";
     let no_login = match sys.exists("/etc/nologin") {
@@ -335,6 +359,7 @@ fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
             true => boot::own_orders(machine),
             false => boot::ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
         };
+        finding.problem += &loaded.iter().map(|unit| boot::changed_by(unit)).collect::<String>();
     }
     page.findings.layer = Layer::Login;
     runs
@@ -406,8 +431,8 @@ struct Access {
     is_of_disk: bool,
     /// The file whose keys are cut off.
     cut_file: Option<String>,
-    /// Whether sshd accepts passwords.
-    can_use_password: bool,
+    /// The setting by which sshd refuses the user's password.
+    password_refused_by: Option<&'static str>,
     /// The line of PAM's rules that refuses the user, and why.
     refused_by_pam: Option<(String, String)>,
     problems: Vec<(String, String)>,
@@ -419,7 +444,15 @@ impl Access {
         self.problems.push((problem, remedy.to_string()));
     }
 
-    fn of(machine: &Machine, user: &User<'_>, account: &Account, merged: &Node, runs_sshd: bool) -> Access {
+    /// `has_errors`: of the modules that write keys.
+    fn of(
+        machine: &Machine,
+        user: &User<'_>,
+        account: &Account,
+        merged: &Node,
+        runs_sshd: bool,
+        has_errors: bool,
+    ) -> Access {
         let sys = &machine.sys;
         let mut access = Access { is_of_disk: !sys.is_live(), ..Access::default() };
         let (home, shell) = (account.home.as_str(), account.shell.as_str());
@@ -457,23 +490,19 @@ impl Access {
         }
         let groups: Vec<&str> = own.iter().map(|group| group.name.as_str()).collect();
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
-        if let Some(keyword) = refusal {
-            let problem =
-                format!("sshd refuses the user by its setting {keyword}{}", place_of(machine, keyword));
-            access.problem(problem, "change the setting, then: systemctl reload ssh");
-        }
         let files: Vec<&str> = match &sshd {
             Some(sshd) => sshd.values("authorizedkeysfile").collect(),
             None => vec![".ssh/authorized_keys"],
         };
         let files: Vec<String> =
             key_paths(&files.join(" "), account).into_iter().map(|(path, _)| path).collect();
-        let (mut has_file, mut kinds) = (false, Vec::new());
+        let (mut has_file, mut is_redirected, mut kinds) = (false, false, Vec::new());
         for file in &files {
             let Ok(text) = sys.read_text(file) else { continue };
             let keys = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
             // cloud-init's own, for users who shall log in as another one.
             if keys().all(|line| line.contains("Please login as the user")) {
+                is_redirected |= keys().next().is_some();
                 continue;
             }
             has_file = true;
@@ -502,6 +531,15 @@ impl Access {
                 }
                 None => access.has_key |= access.cut_file.is_none(),
             }
+        }
+        access.password_refused_by = sshd.as_ref().and_then(|sshd| sshd.password_refusal(&user.name));
+        // A password of a user whom sshd does not let in anyway is for the console.
+        if let Some(keyword) =
+            refusal.filter(|_| gets_keys || has_file || access.password_refused_by.is_none())
+        {
+            let problem =
+                format!("sshd refuses the user by its setting {keyword}{}", place_of(machine, keyword));
+            access.problem(problem, "change the setting, then: systemctl reload ssh");
         }
         if let Some(sshd) = &sshd {
             // Below another root, and in what a shell reads, a program may be another one.
@@ -558,8 +596,6 @@ impl Access {
                 access.problem(problem, &format!("{remedy}, then: systemctl reload ssh"));
                 access.has_key = false;
             }
-            access.can_use_password =
-                sshd.is_yes("passwordauthentication") || sshd.is_yes("kbdinteractiveauthentication");
             if sshd.is_yes("usepam") {
                 let service = sshd.values("pamservicename").next().unwrap_or("sshd");
                 access.refused_by_pam = pam::refusal(sys, service, account, &groups);
@@ -569,17 +605,14 @@ impl Access {
         // Without its settings, on a machine that runs, it is not known which files sshd reads.
         if gets_keys && !has_file && (sshd.is_some() || !sys.is_live() || !sys.exists(home)) {
             let file = files.first().map_or("", String::as_str);
-            let problem = match sys.exists(home) {
-                true => format!(
-                    "SSH keys are configured, but {file} has none{}",
-                    place_of(machine, "AuthorizedKeysFile")
+            let (problem, remedy) = match sys.exists(home) {
+                true => without_keys(machine, user, merged, file, is_redirected, has_errors),
+                false => (
+                    format!("the home directory {home} does not exist{}", mounted_above(machine, home)),
+                    KEY_ERRORS.to_string(),
                 ),
-                false => format!("the home directory {home} does not exist{}", mounted_above(machine, home)),
             };
-            access.problem(
-                problem,
-                "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)",
-            );
+            access.problem(problem, &remedy);
         }
         match sys.read_text("/etc/shadow") {
             Ok(shadow) => {
@@ -646,6 +679,15 @@ impl Access {
         }
     }
 
+    /// Returns the setting that refuses the only way of the user.
+    fn refused_password(&self) -> Option<&'static str> {
+        self.password_refused_by.filter(|_| self.has_password && !self.has_key)
+    }
+
+    fn can_use_ssh(&self) -> bool {
+        self.has_key || self.has_password && self.password_refused_by.is_none()
+    }
+
     fn has_way(&self) -> bool {
         self.has_key || self.has_password
     }
@@ -664,6 +706,42 @@ impl Access {
         };
         format!("cannot log in: {why}")
     }
+}
+
+/// Returns why the file of a user's configured keys has none, and the remedy.
+fn without_keys(
+    machine: &Machine,
+    user: &User<'_>,
+    merged: &Node,
+    file: &str,
+    is_redirected: bool,
+    has_errors: bool,
+) -> (String, String) {
+    if is_redirected {
+        let (key, setting) = match user.name == "root" {
+            true => ("disable_root", merged.get("disable_root")),
+            false => ("ssh_redirect_user", user.map.and_then(|map| map.get("ssh_redirect_user"))),
+        };
+        let place = setting.map_or(String::new(), |node| format!(" ({})", node.at));
+        let problem = format!("a login with its keys only names another user, because of {key}{place}");
+        return (problem, format!("set {key}: false for a new instance, or log in as that user"));
+    }
+    let problem =
+        format!("SSH keys are configured, but {file} has none{}", place_of(machine, "AuthorizedKeysFile"));
+    let files = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
+    let is_same = |entry: &&Node| {
+        entry.get("path").and_then(Node::as_str) == Some(file)
+            && entry.get("append").is_none_or(Node::is_falsy)
+    };
+    if let Some(entry) = files.iter().find(is_same) {
+        let remedy = "remove the file from write_files, or set append: true and defer: true there";
+        return (format!("{problem}: write_files replaces it ({})", entry.at), remedy.into());
+    }
+    let repeat = results::repeat("users_groups");
+    let without_errors = format!(
+        "users_groups had no error: a script or service changed the file since, or the keys were configured later; {repeat}"
+    );
+    (problem, if has_errors { KEY_ERRORS.into() } else { without_errors })
 }
 
 /// Returns whether a name matches a pattern of ssh_config(5), in which brackets are ordinary characters.
@@ -876,6 +954,57 @@ mod tests {
             ("authenticationmethods publickey,password publickey\n", true),
         ] {
             assert_eq!(Sshd(methods.into()).accepts_key_alone(), expected, "{methods}");
+        }
+    }
+
+    #[test]
+    fn passwords_that_sshd_refuses_are_found() {
+        for (settings, user, expected) in [
+            ("passwordauthentication yes\n", "amy", None),
+            ("passwordauthentication no\n", "amy", Some("PasswordAuthentication")),
+            ("passwordauthentication no\nkbdinteractiveauthentication yes\n", "amy", None),
+            (
+                "passwordauthentication yes\npermitrootlogin without-password\n",
+                "root",
+                Some("PermitRootLogin"),
+            ),
+            ("passwordauthentication yes\npermitrootlogin yes\n", "root", None),
+        ] {
+            assert_eq!(Sshd(settings.into()).password_refusal(user), expected, "{user}: {settings}");
+        }
+    }
+
+    #[test]
+    fn the_reason_for_missing_keys_is_named() {
+        let root = scratch::TempDir::new();
+        let global =
+            crate::arguments::GlobalOptions { root: root.display().to_string(), ..Default::default() };
+        let machine = Machine::open(&global);
+        let file = "/home/amy/.ssh/authorized_keys";
+        for (name, text, is_redirected, has_errors, expected) in [
+            ("root", "disable_root: true", true, false, "because of disable_root (t:1:15)"),
+            ("root", "x: y", true, false, "because of disable_root"),
+            ("amy", "x: y", true, false, "because of ssh_redirect_user"),
+            (
+                "amy",
+                "write_files: [{path: /x}, {path: /home/amy/.ssh/authorized_keys}]",
+                false,
+                false,
+                "write_files replaces it (t:1:",
+            ),
+            (
+                "amy",
+                "write_files: [{path: /home/amy/.ssh/authorized_keys, append: true}]",
+                false,
+                false,
+                "users_groups had no error",
+            ),
+            ("amy", "x: y", false, true, "see the errors of users_groups"),
+        ] {
+            let merged = config::yaml::parse("t", text).unwrap().root;
+            let user = User { name: name.into(), at: Position::default(), map: None, is_default: false };
+            let (problem, remedy) = without_keys(&machine, &user, &merged, file, is_redirected, has_errors);
+            assert!(format!("{problem}\n{remedy}").contains(expected), "{text}: {problem}: {remedy}");
         }
     }
 
