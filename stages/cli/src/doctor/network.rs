@@ -185,7 +185,7 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
             let remedy = format!("systemctl unmask {name}; systemctl enable --now {name}");
             page.findings.error("network", problem, remedy);
         }
-        page.findings.error(&link.name, problem, REMEDY).details = overriding(machine, &link.name);
+        page.findings.error(&link.name, problem, REMEDY).details = overriding(sys, link.index, &link.name);
     }
 }
 
@@ -226,31 +226,93 @@ fn names(links: &[system::Link]) -> String {
 
 /// Returns files that are not cloud-init's and that networkd reads for this link instead of ours, or that are beside ours for
 /// other services.
-fn overriding(machine: &Machine, link: &str) -> Vec<String> {
-    let sys = &machine.sys;
+fn overriding(sys: &System, index: u32, link: &str) -> Vec<String> {
+    let own = format!("10-cloud-init-{link}.network");
     let mut found = Vec::new();
-    for top in NETWORKD {
-        for name in sys.list(top).unwrap_or_default() {
-            let is_before = name.as_str() < "10-cloud-init" && name.ends_with(".network");
-            let text = if is_before {
-                sys.read_text(format!("{top}/{name}")).unwrap_or_default()
-            } else {
-                String::new()
-            };
-            let mut names = text
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("Name="))
-                .flat_map(str::split_whitespace);
-            if names.any(|pattern| netconfig::glob_match(pattern, link)) {
-                found
-                    .push(format!("{top}/{name} is read for {link} instead of 10-cloud-init-{link}.network"));
-            }
+    for path in NETWORKD.map(|top| format!("{top}/{own}")) {
+        if sys.read_link(&path).is_ok_and(|target| target == "/dev/null") {
+            found.push(format!("{path} is a link to /dev/null: networkd ignores the files of this name"));
         }
     }
+    let state = sys.read_text(format!("/run/systemd/netif/links/{index}")).unwrap_or_default();
+    let files = |key: &str| {
+        let value = system::assigned(&state, key).unwrap_or_default().trim_matches('"');
+        value.split(':').filter(|path| !path.is_empty()).map(str::to_string).collect::<Vec<_>>()
+    };
+    let used = files("NETWORK_FILE");
+    let is_ours = |path: &String| ["/10-cloud-init-", "/10-netplan-"].iter().any(|name| path.contains(name));
+    let others = if used.is_empty() { matching(sys, link) } else { used };
+    let others = others.into_iter().filter(|path| !is_ours(path));
+    found.extend(others.map(|path| format!("{path} is read for {link} instead of {own}")));
+    let parts = files("NETWORK_FILE_DROPINS").into_iter();
+    found.extend(parts.map(|path| format!("{path} changes the configuration of {link}")));
     for (top, own) in [("/etc/netplan", "50-cloud-init.yaml"), ("/etc/network/interfaces.d", "50-cloud-init")]
     {
         let others = sys.list(top).unwrap_or_default().into_iter().filter(|name| name != own);
         found.extend(others.map(|name| format!("{top}/{name} is not cloud-init's")));
     }
     found
+}
+
+/// Returns the files of networkd that come before cloud-init's and name this link.
+fn matching(sys: &System, link: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for top in NETWORKD {
+        let names = sys.list(top).unwrap_or_default().into_iter();
+        for name in names.filter(|name| name.as_str() < "10-cloud-init" && name.ends_with(".network")) {
+            let path = format!("{top}/{name}");
+            let text = sys.read_text(&path).unwrap_or_default();
+            let mut patterns = text
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("Name="))
+                .flat_map(str::split_whitespace);
+            if patterns.any(|pattern| netconfig::glob_match(pattern, link)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_networkd_reads_instead_are_named() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(&root);
+        let own = "/etc/systemd/network/10-cloud-init-eth0.network";
+        root.put("etc/systemd/network/05-own.network", "[Match]\nName=eth*\n");
+        assert_eq!(
+            overriding(&sys, 2, "eth0"),
+            ["/etc/systemd/network/05-own.network is read for eth0 instead of 10-cloud-init-eth0.network"]
+        );
+        for (state, expected) in [
+            (format!("NETWORK_FILE={own}\nNETWORK_FILE_DROPINS=\"\"\n"), vec![]),
+            // By another key of [Match], such as Type=ether.
+            (
+                "NETWORK_FILE=/etc/systemd/network/06-other.network\n".to_string(),
+                vec![
+                    "/etc/systemd/network/06-other.network is read for eth0 instead of 10-cloud-init-eth0.network",
+                ],
+            ),
+            (
+                format!("NETWORK_FILE={own}\nNETWORK_FILE_DROPINS=\"{own}.d/a.conf:{own}.d/b.conf\"\n"),
+                vec![
+                    "/etc/systemd/network/10-cloud-init-eth0.network.d/a.conf changes the configuration of eth0",
+                    "/etc/systemd/network/10-cloud-init-eth0.network.d/b.conf changes the configuration of eth0",
+                ],
+            ),
+            ("NETWORK_FILE=/run/systemd/network/10-netplan-eth0.network\n".to_string(), vec![]),
+        ] {
+            root.put("run/systemd/netif/links/2", &state);
+            assert_eq!(overriding(&sys, 2, "eth0"), expected, "{state}");
+        }
+        sys.link("/dev/null", own).unwrap();
+        assert_eq!(
+            overriding(&sys, 2, "eth0"),
+            [format!("{own} is a link to /dev/null: networkd ignores the files of this name")]
+        );
+    }
 }
