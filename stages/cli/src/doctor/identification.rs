@@ -23,6 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_LOG: u64 = 1 << 20;
 const MAX_SEED: u64 = 64 << 20;
 
+/// The settings of ds-identify.
+const POLICY: &str = "/etc/cloud/ds-identify.cfg";
 /// The files of a NoCloud seed.
 const SEED_FILES: [&str; 2] = ["meta-data", "user-data"];
 
@@ -92,17 +94,29 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
             _ if status.detail.starts_with("DataSource") => boot_code(machine).1.to_string(),
             _ => status.detail.clone(),
         };
-        let remedy = if unused.is_empty() { enable } else { SEEDS.to_string() };
-        page.findings.error("generator", why, remedy).details = unused;
+        let setting = policy_line(sys).filter(|_| why.contains("mode=disabled"));
+        let (place, remedy) = match setting {
+            Some(place) => (place, "remove the line, or write policy: search; then reboot".to_string()),
+            None if unused.is_empty() => ("generator".to_string(), enable),
+            None => ("generator".to_string(), SEEDS.to_string()),
+        };
+        page.findings.error(place, why, remedy).details = unused;
     } else if is_none || !status.detail.starts_with("DataSource") {
         let list = configured_datasources(inputs).and_then(Node::as_seq).unwrap_or_default();
         let is_seed =
             |line: &String| !line.contains("no file system labelled") && !line.starts_with("/etc/cloud/");
+        // `datasource: {None: {userdata_raw: …}}`
+        let has_user_data = sys.metadata(layout.instance("user-data.txt")).is_ok_and(|meta| meta.len() > 0);
         let is_intended = !list.is_empty()
             && list.iter().all(|name| name.as_str() == Some("None"))
-            && !unused.iter().any(is_seed);
+            && (has_user_data || !unused.iter().any(is_seed));
         if is_none && !is_intended {
-            let problem = "no datasource was found; the fallback None has neither keys nor user-data";
+            let problem = match has_user_data {
+                true => {
+                    "no datasource was found; the fallback None has no keys, and the user-data of the configuration"
+                }
+                false => "no datasource was found; the fallback None has neither keys nor user-data",
+            };
             page.findings.error("datasource", problem, enable).details = unused;
         } else if !is_none && !unused.is_empty() && sys.exists(layout.result()) {
             page.findings.error("datasource", NO_DATASOURCE, SEEDS).details = unused;
@@ -145,11 +159,9 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
             found.push(format!("{}: {}", of("name"), of("evidence")));
         }
     }
-    let policy = sys.read_text("/etc/cloud/ds-identify.cfg").unwrap_or_default();
+    let policy = sys.read_text(POLICY).unwrap_or_default();
     let lines = policy.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    found.extend(
-        lines.filter(|_| used.is_empty()).map(|line| format!("/etc/cloud/ds-identify.cfg has: {line}")),
-    );
+    found.extend(lines.filter(|_| used.is_empty()).map(|line| format!("{POLICY} has: {line}")));
     let mounts = sys.mounts().unwrap_or_default();
     if let Some(mount) = mounts
         .iter()
@@ -180,6 +192,15 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
         }
     }
     found
+}
+
+/// Returns the place of the line that sets the policy, unless the kernel command line overrides it.
+fn policy_line(sys: &System) -> Option<String> {
+    let text = sys.read_text(POLICY).ok()?;
+    let is_policy = |(_, line): &(usize, &str)| line.trim_start().starts_with("policy");
+    let (number, _) = (1..).zip(text.lines()).filter(is_policy).last()?;
+    let is_overridden = sys.is_live() && sys.kernel_command_line().contains("ci.di.policy=");
+    (!is_overridden).then(|| format!("{POLICY}, line {number}"))
 }
 
 /// Reports what the seed, a directory or a disk, has and this boot did not use: data, because the instance is the same, and a network
@@ -341,6 +362,15 @@ fn explain(global: &GlobalOptions) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_last_policy_of_the_file_counts() {
+        let root = scratch::TempDir::new();
+        let sys = system::System::new(&root);
+        assert_eq!(super::policy_line(&sys), None);
+        root.put("etc/cloud/ds-identify.cfg", "# policy: a\npolicy: search\n\n policy: disabled\n");
+        assert_eq!(super::policy_line(&sys).as_deref(), Some("/etc/cloud/ds-identify.cfg, line 4"));
+    }
+
     #[test]
     fn reason_is_the_line_before_the_result() {
         let log = "[up 1s] ds-identify\nDSLIST=None\nno check matched\n[up 2s] returning 1\n";
