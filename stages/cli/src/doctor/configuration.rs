@@ -92,7 +92,37 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
             let problem = format!("{key}: no effect: preserve_hostname is set ({})", hiding.at);
             page.findings.warning(place, problem, "remove preserve_hostname, or set it to false");
         }
+    } else if let Some((key, name)) = name
+        && sys.is_live()
+        && let Some(problem) = replaced_hostname(
+            name.as_str().unwrap_or_default(),
+            &sys.read_text("/etc/hostname").unwrap_or_default(),
+            &sys.kernel_hostname(),
+        )
+    {
+        let remedy = "look for a unit, script or DHCP client that sets it: grep -rl hostname /etc/systemd/system; now: hostnamectl set-hostname NAME";
+        page.findings.warning(place_at(&name.at, key), format!("{key}: {problem}"), remedy);
     }
+    let zone = merged.get("timezone").and_then(|node| Some((node, node.as_str()?)));
+    if let Some((node, zone)) = zone
+        && let Ok(target) = sys.read_link("/etc/localtime")
+        && !target.ends_with(&format!("/{zone}"))
+    {
+        // A note: an administrator may have changed it.
+        let problem =
+            format!("timezone: /etc/localtime leads to {target}: something changed it after the first boot");
+        page.findings.note(place_at(&node.at, "timezone"), problem);
+    }
+}
+
+/// Returns a problem if the machine had its configured name, as its file says, and has another one now.
+fn replaced_hostname(wanted: &str, file: &str, kernel: &str) -> Option<String> {
+    let [wanted, file, kernel] =
+        [wanted, file, kernel].map(|name| name.trim().split('.').next().unwrap_or_default());
+    (file == wanted && kernel != wanted).then(|| {
+        let kernel = config::shown_name(kernel);
+        format!("/etc/hostname has it, but the current hostname is {kernel}: something changed it after the boot had set it")
+    })
 }
 
 /// Returns the place and the problem of each entry of `datasource_list` for which there is no datasource: a misspelled name, or a
@@ -120,6 +150,23 @@ pub fn configured_datasources(inputs: &[MergeInput]) -> Option<&Node> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn names_that_something_else_changed_are_found() {
+        for (file, kernel, is_found) in [
+            ("web1\n", "golden", true),
+            ("web1.example.org\n", "web1", false),
+            // The administrator's.
+            ("golden\n", "golden", false),
+        ] {
+            let found = super::replaced_hostname("web1.example.org", file, kernel);
+            assert_eq!(
+                found.is_some_and(|problem| problem.contains("is golden")),
+                is_found,
+                "{file}, {kernel}"
+            );
+        }
+    }
+
     #[test]
     fn entries_without_a_datasource_are_named() {
         let text = "datasource_list: [NoCloud, nocloud-net, DataSourceEc2, MyCloud, '', 7, None]";

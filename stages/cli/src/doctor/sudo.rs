@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use config::Node;
-use system::Command;
+use system::{Command, System};
 
 use super::login;
 use super::page::Page;
@@ -92,9 +92,34 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
         let Ok(done) = sys.run(&command.timeout(TIMEOUT).read_only()) else { continue };
         if let Some((severity, problem, remedy)) = problem_of(&done.text(), has_rule, has_password) {
             let problem = format!("user {}: {problem}", config::shown_name(&user.name));
-            page.findings.add(severity, place_at(&user.at, "users"), problem, remedy);
+            let details = if has_rule { later_rules(sys, &user.name) } else { Vec::new() };
+            page.findings.add(severity, place_at(&user.at, "users"), problem, remedy).details = details;
         }
     }
+}
+
+/// Returns the places of rules for a user that come after cloud-init's and ask for a password.
+fn later_rules(sys: &System, user: &str) -> Vec<String> {
+    let (top, own) = RULES.rsplit_once('/').unwrap_or_default();
+    let mut names = sys.list(top).unwrap_or_default();
+    names.retain(|name| name.as_str() > own && !name.contains('.') && !name.ends_with('~'));
+    sort::sort(&mut names);
+    let groups: Vec<_> =
+        sys.groups().into_iter().filter(|group| group.members.iter().any(|m| m == user)).collect();
+    let is_meant = |word: &str| {
+        word == user
+            || word == "ALL"
+            || word.strip_prefix('%').is_some_and(|word| groups.iter().any(|group| group.name == word))
+    };
+    let mut found = Vec::new();
+    for path in names.iter().map(|name| format!("{top}/{name}")) {
+        let text = sys.read_text(&path).unwrap_or_default();
+        let lines = (1..).zip(text.lines()).filter(|(_, line)| {
+            line.split_whitespace().next().is_some_and(is_meant) && !line.contains("NOPASSWD")
+        });
+        found.extend(lines.map(|(number, _)| format!("{path}, line {number} asks for a password")));
+    }
+    found
 }
 
 /// Returns what is wrong with the rules of a user, as `sudo -l` lists them.
@@ -130,6 +155,27 @@ fn problem_of(
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn later_files_that_ask_for_a_password_are_named() {
+        let root = scratch::TempDir::new();
+        root.put("etc/group", "ops:x:7:amy\nother:x:8:bob\n");
+        for (name, text) in [
+            ("90-cloud-init-users", "amy ALL=(ALL) ALL\n"),
+            ("10-early", "amy ALL=(ALL) ALL\n"),
+            (
+                "99-own",
+                "# amy\nbob ALL=(ALL) ALL\namy ALL=(ALL) ALL\n%ops ALL=(ALL) ALL\n%other ALL=(ALL) ALL\n",
+            ),
+            ("99-free", "amy ALL=(ALL) NOPASSWD: ALL\n"),
+            ("99-own.bak", "amy ALL=(ALL) ALL\n"),
+        ] {
+            root.put(&format!("etc/sudoers.d/{name}"), text);
+        }
+        let found = super::later_rules(&system::System::new(&root), "amy");
+        let own = "/etc/sudoers.d/99-own, line";
+        assert_eq!(found, [format!("{own} 3 asks for a password"), format!("{own} 4 asks for a password")]);
+    }
+
     #[test]
     fn rules_that_a_user_cannot_use_are_found() {
         let rules = |rules: &str| {
