@@ -248,8 +248,16 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
             [ ! -e /$top/systemd/network/10-cloud-init-eth0.network ] || ln -sf /dev/null /$top/systemd/network/10-cloud-init-eth0.network; done
           networkctl reload; networkctl down eth0; ip address flush dev eth0; networkctl up eth0", "eth0", "a link to /dev/null"),
         ("policy", "printf 'policy: disabled\n' >/etc/cloud/ds-identify.cfg", "", "/etc/cloud/ds-identify.cfg, line 1", "mode=disabled"),
-        ("disable-root", "printf '#cloud-config\nusers: [{name: root, ssh_authorized_keys: [\"KEY\"]}]\ndisable_root: true\n' >user-data",
+        ("disable-root", "printf '#cloud-config\nusers: [default, {name: root, ssh_authorized_keys: [\"KEY\"]}]\ndisable_root: true\nssh_authorized_keys: [\"KEY\"]\n' >user-data",
           "", "user-data", "because of disable_root (user-data part-001:3:15)"),
+        ("variables", "mkdir -p /etc/systemd/system/cloud-config.service.d
+          printf '[Service]\nEnvironmentFile=/etc/default/own\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "/etc/default/own (EnvironmentFile=) does not exist"),
+        ("other-name", "printf '#cloud-config\nusers: [USER]\nhostname: web1\n' >user-data
+          printf '[Unit]\nAfter=cloud-init.target\n[Service]\nType=oneshot\nExecStart=hostname golden\n[Install]\nWantedBy=cloud-init.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "", "user-data", "the current hostname is golden"),
+        ("later-rule", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, sudo: \"ALL=(ALL) NOPASSWD:ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
+          echo 'amy ALL=(ALL) ALL' >/etc/sudoers.d/99-own; chmod 440 /etc/sudoers.d/99-own", "", "user-data", "/etc/sudoers.d/99-own, line 1"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);

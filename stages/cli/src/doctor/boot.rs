@@ -95,6 +95,9 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                     ),
                     None => (problem, remedy, journal(machine, unit, stage.unit)),
                 };
+                let missing = missing_variables(&machine.sys, unit).into_iter();
+                let missing = missing.map(|path| format!("; {path} (EnvironmentFile=) does not exist"));
+                let problem = problem + &missing.filter(|_| unit.is_failed()).collect::<String>();
                 page.findings.error(stage.unit, problem, remedy).details = details;
             }
         }
@@ -270,7 +273,10 @@ fn headline(report: &Report, boot: &Boot, holders: &[(String, f64)]) -> String {
 /// Returns what is wrong with the unit of a stage, and a remedy.
 fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)> {
     let own = changed_by(unit);
-    let again = format!("systemctl reset-failed {name}; then reboot");
+    let again = match own_files(unit)[..] {
+        [] => format!("systemctl reset-failed {name}; then reboot"),
+        ref files => format!("correct {}; then reboot", files.join(" or ")),
+    };
     match (unit.get("LoadState"), unit.get("Result"), unit.get("ExecMainStatus")) {
         // The generator's: the finding about the former name has the cause.
         ("masked", ..) if unit.get("FragmentPath").starts_with("/run/systemd/generator.early/") => {
@@ -292,7 +298,8 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
             let program = unit.get("ExecStart").split(';').next().unwrap_or_default();
             let program = program.split_once("path=").map_or("", |(_, path)| path.trim());
             let problem = format!("the program of the unit could not be executed: {program}{own}");
-            return Some((problem, format!("systemctl cat {name} shows the unit; correct it, then reboot")));
+            let unchanged = format!("systemctl cat {name} shows the unit; correct it, then reboot");
+            return Some((problem, if own.is_empty() { unchanged } else { again }));
         }
         (_, "timeout", _) if unit.is_failed() => {
             return Some((format!("systemd ended the stage at its time limit{own}"), again));
@@ -353,11 +360,28 @@ fn quoted(journal: &str) -> Vec<String> {
     lines[lines.len().saturating_sub(QUOTED_LINES)..].iter().map(|line| (*line).to_string()).collect()
 }
 
+/// Returns the administrator's files about a unit of a package.
+fn own_files(unit: &Unit) -> Vec<&str> {
+    unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect()
+}
+
 /// Returns ` (changed by FILE, …)` for the administrator's files about a unit; empty if there are none.
 pub fn changed_by(unit: &Unit) -> String {
-    let own: Vec<&str> =
-        unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect();
+    let own = own_files(unit);
     if own.is_empty() { String::new() } else { format!(" (changed by {})", own.join(", ")) }
+}
+
+/// Returns the files of variables that a unit needs, and that do not exist.
+fn missing_variables(sys: &System, unit: &Unit) -> Vec<String> {
+    let of_file = |path: &str| {
+        let text = sys.read_text(path).unwrap_or_default();
+        let values = text.lines().filter_map(|line| line.trim().strip_prefix("EnvironmentFile="));
+        // One with a hyphen may be missing; systemd expands specifiers and patterns.
+        let needed = values.filter(|value| value.starts_with('/') && !value.contains(['%', '*', '?', '[']));
+        needed.filter(|value| !sys.exists(*value)).map(str::to_string).collect::<Vec<_>>()
+    };
+    let files = [unit.get("FragmentPath")].into_iter().chain(unit.get("DropInPaths").split(' '));
+    files.filter(|path| !path.is_empty()).flat_map(of_file).collect()
 }
 
 /// Returns the last lines of the journal about a unit: its own, and those of systemd that name it in a cycle.
@@ -522,6 +546,16 @@ mod tests {
     }
 
     #[test]
+    fn missing_files_of_variables_are_named() {
+        let root = scratch::TempDir::new();
+        let lines = ["/etc/default/there", "-/etc/default/optional", "/etc/%i", "/etc/default/missing"];
+        root.put("etc/u.d/own.conf", lines.map(|path| format!("EnvironmentFile={path}\n")).concat());
+        root.put("etc/default/there", "");
+        let unit = Unit::from_text("Id=u\nFragmentPath=/usr/lib/u\nDropInPaths=/etc/u.d/own.conf\n");
+        assert_eq!(missing_variables(&System::new(&root), &unit), ["/etc/default/missing"]);
+    }
+
+    #[test]
     fn jobs_that_a_command_waits_for_are_found() {
         let queue = "97 own.service start waiting\n98 other.service start waiting\n12 cloud-final.service start running\n\
                      99 own.socket restart waiting\n";
@@ -573,6 +607,11 @@ mod tests {
             ),
             (failed.replace("=success", "=timeout"), "time limit"),
             (
+                failed.replace("Status=0", "Status=200") + "DropInPaths=/etc/systemd/b\n",
+                "correct /etc/systemd/b; then reboot",
+            ),
+            (failed.replace("Status=0", "Status=200"), "reset-failed a.service; then reboot"),
+            (
                 failed.replace("=success", "=exit-code") + "DropInPaths=/run/a /etc/systemd/b\n",
                 "(changed by /etc/systemd/b)",
             ),
@@ -581,7 +620,7 @@ mod tests {
             (idle, "was stopped"),
         ] {
             let found = problem(&Unit::from_text(&text), "a.service", false);
-            let found = found.map_or(String::new(), |(problem, _)| problem);
+            let found = found.map_or(String::new(), |(problem, remedy)| problem + "\n" + &remedy);
             assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{text}: {found}");
         }
     }
