@@ -436,6 +436,14 @@ fn stages_that_nothing_starts_are_named() {
     assert_eq!(code, Some(1));
     assert_found(&page, "error", "cloud-init-local.service", "not enabled");
     assert!(!page["findings"].to_string().contains("cloud-final.service"), "{page:#}");
+    // Masked, or changed by an administrator.
+    let own = sandbox.path("/etc/systemd/system");
+    tests::write(&own.join("cloud-final.service.d/own.conf"), "[Service]\nEnvironmentFile=/x\n");
+    let masked = std::os::unix::fs::symlink("/dev/null", own.join("cloud-config.service"));
+    masked.unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let (_, page) = page_of_disk(&sandbox);
+    assert_found(&page, "error", "/etc/systemd/system/cloud-config.service", "masked");
+    assert!(page["findings"].to_string().contains("cloud-final.service.d/own.conf"), "{page:#}");
 }
 
 /// The default user gets the keys of the cloud, other users do not.

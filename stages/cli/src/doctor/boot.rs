@@ -107,6 +107,9 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
             page.findings.error(place, "not enabled, so nothing starts the stage", remedy);
         }
     }
+    if !machine.sys.is_live() {
+        changed_on_disk(&machine.sys, page);
+    }
     let mut holders = if boot.is_running { jobs(machine, &units) } else { Vec::new() };
     for (job, seconds) in holders.iter().filter(|(_, seconds)| *seconds >= LONG_JOB) {
         let next =
@@ -231,6 +234,20 @@ fn not_enabled(sys: &System) -> Vec<(String, String)> {
         sys.exists(path) && !links.iter().any(|link| is_link(link, name))
     };
     all.into_iter().filter(is_missing).map(|(path, _, remedy)| (path, remedy)).collect()
+}
+
+/// Reports the administrator's files about the stages on the disk of a machine that does not run.
+fn changed_on_disk(sys: &System, page: &mut Page) {
+    for path in STAGES.iter().map(|stage| format!("{UNITS}/{}", stage.unit)) {
+        if sys.read_link(&path).is_ok_and(|target| target == "/dev/null") {
+            let problem = "the unit is masked, so the stage never runs";
+            page.findings.error(&path, problem, format!("rm {path}"));
+        }
+        let names = sys.list(format!("{path}.d")).unwrap_or_default();
+        for name in names.into_iter().filter(|name| name.ends_with(".conf")) {
+            page.findings.note(format!("{path}.d/{name}"), "changes the unit of a stage");
+        }
+    }
 }
 
 /// Returns the names of the processes that the running stage waits for, without their arguments, which may have secrets.

@@ -15,8 +15,7 @@ use crate::stages::identify_program;
 use crate::status::{Report, State, boot_code};
 use config::Node;
 use config::provenance::MergeInput;
-use netconfig::parse::network_section;
-use state::{Cached, Instance};
+use state::{Cached, Instance, NetworkFormat};
 
 // Wait: doctor | ds-identify | -
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -238,7 +237,7 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             let problem = format!("not used, because network: {{config: disabled}} is set ({})", setting.at);
             page.findings.warning(format!("{top}/{file}"), problem, "remove the setting, or the file");
         } else if let Some((file, now)) = found(&NETWORK_FILES)
-            && differs_from_cache(machine, &now)
+            && differs_from_cache(machine, top, file, &now)
             && !is_refreshed(inputs)
         {
             age.report(format!("{top}/{file}"), "network configuration", page);
@@ -310,8 +309,8 @@ fn value_of(key: &str, meta_data: &[u8]) -> Option<String> {
     config::yaml::parse("meta-data", text).ok()?.root.get(key)?.scalar_text()
 }
 
-/// Returns whether a seed's network configuration differs from the one that was stored with the instance.
-fn differs_from_cache(machine: &Machine, text: &[u8]) -> bool {
+/// Returns whether a seed's network configuration differs from the one of the same seed that was stored with the instance.
+fn differs_from_cache(machine: &Machine, seed: &str, file: &str, text: &[u8]) -> bool {
     let Cached::Instance(instance) = Instance::load_without_raw_data(&machine.sys, &machine.layout) else {
         return false;
     };
@@ -319,8 +318,9 @@ fn differs_from_cache(machine: &Machine, text: &[u8]) -> bool {
         std::str::from_utf8(text).ok().and_then(|text| config::yaml::parse("network-config", text).ok());
     // An invalid one is reported as such.
     let (Some(used), Some(now)) = (instance.network, now) else { return false };
-    let used = Node::from_json(&used.content);
-    network_section(&used).to_json() != network_section(&now.root).to_json()
+    // Those of other sources, such as a credential, and network_data.json are not stored as they were read.
+    let is_same = [format!("{seed}/{file}"), format!("{seed}:/{file}")].contains(&used.source);
+    is_same && used.format == NetworkFormat::Yaml && used.content != now.root.to_json()
 }
 
 /// Returns whether each boot reads the network configuration again.

@@ -694,7 +694,9 @@ impl Access {
 
     fn describe(&self, shell: &str) -> String {
         let by_key = if self.is_of_disk { "SSH key, if sshd's settings allow it" } else { "SSH key" };
-        let ways = [(self.has_password, "password"), (self.has_key, by_key)];
+        let is_refused = self.password_refused_by.is_some();
+        let by_password = if is_refused { "password (at the console only)" } else { "password" };
+        let ways = [(self.has_password, by_password), (self.has_key, by_key)];
         let ways: Vec<&str> = ways.into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect();
         let why = match (self.problems.first(), &self.refused_by_pam, &self.cut_file) {
             _ if !ways.is_empty() => return format!("can log in by {}", ways.join(", ")),
