@@ -15,10 +15,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Other names of the stages' units, and what does not run if one is masked: the network stage had the first one before release 24.3,
 /// the second is the single process of cloud-init's own stages.
-const OTHER_NAMES: [(&str, &str); 2] = [
-    ("cloud-init.service", "the network stage does not run"),
-    ("cloud-init-main.service", "no stage runs"),
-];
+const OTHER_NAMES: [(&str, &str); 2] =
+    [("cloud-init.service", "the network stage does not run"), ("cloud-init-main.service", "no stage runs")];
 
 pub fn section(machine: &Machine, page: &mut Page) {
     for (name, what) in OTHER_NAMES {
