@@ -34,7 +34,8 @@ pub fn shown_name(text: &str) -> Cow<'_, str> {
 
 /// Returns the text of a map's key for a path in messages. A key without a value may be the rest of a secret.
 pub fn entry_name(key: &Node, value: &Node) -> String {
-    if value.is_null() { WITHOUT_VALUE.into() } else { key.scalar_text().unwrap_or_default() }
+    let name = key.scalar_text().unwrap_or_default();
+    if value.is_null() && looks_like_name(&name) { WITHOUT_VALUE.into() } else { name }
 }
 
 /// Appends a key, which is not shown unless it looks like a name, or the index of an item to a path.
@@ -97,6 +98,8 @@ mod tests {
         assert_eq!(join_key("users[2]", &shown), "users[2].(key without a value)");
         assert_eq!(unknown_key(&shown, ["name"]), "unknown key; in braces, quote a string that has a comma");
         assert_eq!(entry_name(&rest, &Node::from("")), "zQ7rd");
+        // The message asks for the blank.
+        assert_eq!(entry_name(&Node::from("passwd:zQ7rd"), &null), "passwd:zQ7rd");
         let of_user = unknown_key("password", ["passwd", "plain_text_passwd"]);
         assert_eq!(of_user, "unknown key; did you mean 'plain_text_passwd', or 'passwd' for its hash?");
         assert_eq!(join_key("", "a"), "a");
