@@ -139,7 +139,11 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
             text.push('{');
             for (i, (key, value)) in map.iter().enumerate() {
                 text.push_str(if i > 0 { ", " } else { "" });
-                write_value(text, "", key, &|_, name| looks_like_name(name) || is_address(name));
+                // One without a value may be the rest of a secret with a comma.
+                let is_name = |name: &str| {
+                    looks_like_name(name) && (!value.is_null() || UNREDACTED_KEYS.contains(&name))
+                };
+                write_value(text, "", key, &|_, name| is_name(name) || is_address(name));
                 text.push_str(": ");
                 match key.as_str() {
                     Some(key) if SECRET_KEYS.contains(&key) => text.push_str("REDACTED"),
@@ -190,6 +194,7 @@ mod tests {
                 "{'password': REDACTED, 'a': {'auth': REDACTED}}",
             ),
             ("{password:hunter2: a, '10.0.0.0/8': 1}", "{REDACTED: REDACTED, '10.0.0.0/8': 1}"),
+            ("{password: hun,ter2, set-name: }", "{'password': REDACTED, REDACTED: None, 'set-name': None}"),
             (
                 "{routes: [{to: default, via: 10.0.0.1}]}",
                 "{'routes': [{'to': 'default', 'via': '10.0.0.1'}]}",

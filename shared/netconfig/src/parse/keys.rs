@@ -2,7 +2,7 @@
 //! Any other key is probably misspelled. As netplan gets new keys, it is a finding, not an error, and nothing is ignored
 //! because of it.
 
-use config::{Findings, Node, join_key, unknown_key};
+use config::{Findings, Node, entry_name, join_key, unknown_key};
 
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, SETTINGS};
 use super::section::{network_section, version};
@@ -147,7 +147,7 @@ pub fn unknown_keys(config: &Node) -> Findings {
             let others = ["version", "renderer"];
             if !NETPLAN_SECTIONS.contains(&name) && !others.contains(&name) {
                 let known = SECTIONS.iter().map(|s| s.name).chain(NETPLAN_SECTIONS.iter().copied());
-                report_unknown(&mut found, key, "network", known);
+                report_unknown(&mut found, (key, devices), "network", known);
             }
             continue;
         };
@@ -163,7 +163,7 @@ fn check_device(found: &mut Findings, section: &Section, device: &Node, path: &d
     for (key, value) in device.entries() {
         let name = key.as_str().unwrap_or_default();
         if !section.keys().any(|known| known == name) {
-            report_unknown(found, key, &path(), section.keys());
+            report_unknown(found, (key, value), &path(), section.keys());
             continue;
         }
         let known = known_inner_keys(section.name, name);
@@ -179,15 +179,20 @@ fn check_device(found: &mut Findings, section: &Section, device: &Node, path: &d
 
 /// Reports the keys of a map that are not known.
 pub(super) fn check_map(found: &mut Findings, map: &Node, path: &dyn Fn() -> String, known: &[&str]) {
-    for (key, _) in map.entries() {
+    for (key, value) in map.entries() {
         if !key.as_str().is_some_and(|name| known.contains(&name)) {
-            report_unknown(found, key, &path(), known.iter().copied());
+            report_unknown(found, (key, value), &path(), known.iter().copied());
         }
     }
 }
 
-fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl Iterator<Item = &'k str>) {
-    let name = key.scalar_text().unwrap_or_default();
+fn report_unknown<'k>(
+    found: &mut Findings,
+    (key, value): (&Node, &Node),
+    path: &str,
+    known: impl Iterator<Item = &'k str>,
+) {
+    let name = entry_name(key, value);
     found.unknown(&key.at, join_key(path, &name), unknown_key(&name, known));
 }
 
