@@ -84,9 +84,10 @@ const GUIDE: &str = "docs/how-to/image.md";
 const NEEDING_MORE: [&str; 6] =
     ["byobu", "chef", "locale", "package_update_upgrade_install", "puppet", "users_groups"];
 
-/// Runs a command on a machine, beside a systemctl that reports every unit as successful. `$1` is its directory, which becomes
-/// the root of the mount namespace: after a chroot, a plan would not find the programs beside its own.
+/// Runs a command on a machine, beside a systemctl that reports every unit as successful, with the machine's name. `$1` is its
+/// directory, which becomes the root of the mount namespace: after a chroot, a plan would not find the programs beside its own.
 const IN_MACHINE: &str = r#"
+[ "$SANDBOX" = none ] || [ ! -s "$1/etc/hostname" ] || cat "$1/etc/hostname" >/proc/sys/kernel/hostname
 mount --rbind "$1" "$1"
 mkdir -p "$1/opt/bin" "$1/opt/stub" "$1/mnt"
 cp "$BIN"/cloud-init* "$1/opt/bin/"

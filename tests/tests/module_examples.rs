@@ -83,6 +83,12 @@ const LISTED: &[(&str, &[&str], Shown, &str)] = &[
         "names of labels in the rule",
     ),
     (
+        "install_hotplug",
+        &["-   | SUBSYSTEM==\"net\", RUN+=\"/usr/libexec/", "+   | SUBSYSTEM==\"net\", RUN+=\"/usr/lib/"],
+        Shown::Old,
+        "the rule names the helper where it is, not in a directory that merely exists",
+    ),
+    (
         "keys_to_console",
         &["- $ write-ssh-key-fingerprints"],
         Shown::Always,
