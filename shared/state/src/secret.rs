@@ -1,4 +1,5 @@
-//! Detects secrets in metadata, by name and by form: clouds add new keys, so no list of names is complete. Pure functions.
+//! Detects secrets in metadata, by name and by form: clouds add new keys, so no list of names is complete. Pure functions. The lists
+//! are words in one string (docs/small-binaries.md, "Code").
 
 use serde_json::Value;
 
@@ -7,46 +8,32 @@ const MAX_NAME_LENGTH: usize = 64;
 /// The characters that end the host of a URL.
 const URL_ENDS: [char; 3] = ['/', '?', '#'];
 /// A word, or several, that end in one of these, without separators, a plural's `s` and a number, name a secret.
-#[rustfmt::skip]
-const SECRET_SUFFIXES: &[&str] = &[
-    "password", "passwd", "passphrase", "passcode", "pwd", "adminpass", "rootpass", "userpass", "secret", "secretid", "token",
-    "credential", "apikey", "psk", "bearer", "authorization", "basicauth", "cookie", "session", "sessionid", "signature", "seed",
-    "rootpw", "adminpw", "userpw", "dbpass", "sshpass", "pgpass", "jwt", "sasurl", "connectionstring", "connstring", "connstr",
-    "snmpcommunity", "communitystring", "kubeconfig", "dockercfg", "dockerconfig", "dockerconfigjson", "userdata", "vendordata",
-    "accesscode", "activationcode", "authcode", "backupcode", "mfacode", "recoverycode", "securitycode", "unlockcode",
-    "verificationcode", "idrsa", "iddsa", "idecdsa", "ided25519", "rsaprivate", "dsaprivate", "ecdsaprivate", "ed25519private",
-];
+const SECRET_SUFFIXES: &str = "\
+    password passwd passphrase passcode pwd adminpass rootpass userpass secret secretid token credential apikey psk bearer \
+    authorization basicauth cookie session sessionid signature seed rootpw adminpw userpw dbpass sshpass pgpass jwt sasurl \
+    connectionstring connstring connstr snmpcommunity communitystring kubeconfig dockercfg dockerconfig dockerconfigjson \
+    userdata vendordata accesscode activationcode authcode backupcode mfacode recoverycode securitycode unlockcode \
+    verificationcode idrsa iddsa idecdsa ided25519 rsaprivate dsaprivate ecdsaprivate ed25519private";
 /// Words that name a secret. Longer words end in them as well (`bypass`, `spin`, `bootp`).
-#[rustfmt::skip]
-const SECRET_WORDS: &[&str] = &[
-    "pass", "pin", "pw", "sig", "otp", "hotp", "totp", "cred", "creds", "sas", "pat", "netrc", "keytab", "pfx", "p12", "pkcs12",
-];
+const SECRET_WORDS: &str = "pass pin pw sig otp hotp totp cred creds sas pat netrc keytab pfx p12 pkcs12";
 /// Words that make a following `key` or `keys` a secret.
-#[rustfmt::skip]
-const SECRET_KEY_KINDS: &[&str] = &[
-    "access", "account", "activation", "admin", "app", "auth", "authentication", "authorization", "cert", "certificate", "client",
-    "consumer", "decryption", "deploy", "encryption", "enrollment", "gossip", "hmac", "jwt", "license", "luks", "master",
-    "preshared", "priv", "private", "recovery", "registration", "secret", "server", "service", "session", "shared", "signing", "ssl",
-    "storage", "tls", "tsig", "unseal", "validation", "wep", "wireguard", "wireless",
-];
+const SECRET_KEY_KINDS: &str = "\
+    access account activation admin app auth authentication authorization cert certificate client consumer decryption \
+    deploy encryption enrollment gossip hmac jwt license luks master preshared priv private recovery registration secret \
+    server service session shared signing ssl storage tls tsig unseal validation wep wireguard wireless";
 /// A name that has a secret's name before one of these is about the secret: `token_ttl`. With other words it is one of several secrets:
 /// `token_prod`.
-#[rustfmt::skip]
-const HARMLESS_WORDS: &[&str] = &[
-    "address", "age", "algorithm", "arn", "attempt", "authentication", "class", "count", "date", "day", "description", "dir",
-    "directory", "domain", "enabled", "encoding", "endpoint", "expiration", "expires", "expiry", "file", "filename", "fingerprint", "format",
-    "from", "header", "host", "hour", "id", "interval", "kind", "label", "length", "lifetime", "limit", "location", "manager",
-    "method", "minute", "mode", "name", "namespace", "node", "option", "path", "policy", "port", "provider", "pub", "public",
-    "region", "required", "retries", "role", "rotation", "scope", "second", "server", "size", "source", "state", "status", "support",
-    "through", "time", "timeout", "timestamp", "ttl", "type", "uri", "url", "uuid", "validity", "version", "zone",
-];
+const HARMLESS_WORDS: &str = "\
+    address age algorithm arn attempt authentication class count date day description dir directory domain enabled \
+    encoding endpoint expiration expires expiry file filename fingerprint format from header host hour id interval kind \
+    label length lifetime limit location manager method minute mode name namespace node option path policy port provider \
+    pub public region required retries role rotation scope second server size source state status support through time \
+    timeout timestamp ttl type uri url uuid validity version zone";
 /// What the passwords of crypt(3) begin with.
-const CRYPT_PREFIXES: &[&str] = &["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$"];
+const CRYPT_PREFIXES: &str = "$1$ $2a$ $2b$ $2y$ $5$ $6$ $7$ $y$ $gy$";
 /// What tokens of well-known services begin with.
-#[rustfmt::skip]
-const TOKEN_PREFIXES: &[&str] = &[
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "sk_live_", "hvs.", "dckr_pat_", "dop_v1_",
-];
+const TOKEN_PREFIXES: &str =
+    "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- xoxp- sk_live_ hvs. dckr_pat_ dop_v1_";
 /// The fewest characters of such a token after its prefix.
 const MIN_TOKEN_LENGTH: usize = 16;
 
@@ -67,7 +54,7 @@ fn has_secret_name(name: &str) -> bool {
     }
     let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
     let last = words.iter().rfind(|word| !is_number(word)).map_or("", |word| word.trim_end_matches(is_digit));
-    let is_harmless = HARMLESS_WORDS.contains(&last) || HARMLESS_WORDS.contains(&singular(last));
+    let is_harmless = has(HARMLESS_WORDS, last) || has(HARMLESS_WORDS, singular(last));
     let mut joined = String::new();
     let is_secret = |(i, word): (usize, &String)| {
         joined += word;
@@ -75,6 +62,11 @@ fn has_secret_name(name: &str) -> bool {
         (is_end || !is_harmless) && is_secret_word(&joined, word)
     };
     words.iter().enumerate().any(is_secret)
+}
+
+/// Returns whether a list has a word.
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|known| known == word)
 }
 
 fn is_digit(c: char) -> bool {
@@ -87,7 +79,7 @@ fn singular(word: &str) -> &str {
 
 /// Returns whether words, joined, name a secret. `last` is the last of them.
 fn is_secret_word(joined: &str, last: &str) -> bool {
-    if SECRET_WORDS.contains(&last) || SECRET_WORDS.contains(&last.trim_end_matches(is_digit)) {
+    if has(SECRET_WORDS, last) || has(SECRET_WORDS, last.trim_end_matches(is_digit)) {
         return true;
     }
     // A name may have very many words.
@@ -95,12 +87,15 @@ fn is_secret_word(joined: &str, last: &str) -> bool {
     let bare = joined.trim_end_matches(is_digit);
     let bare = bare.strip_suffix("hash").unwrap_or(bare);
     let one = singular(bare);
-    if SECRET_SUFFIXES.iter().any(|end| joined.ends_with(end) || bare.ends_with(end) || one.ends_with(end)) {
+    if SECRET_SUFFIXES
+        .split(' ')
+        .any(|end| joined.ends_with(end) || bare.ends_with(end) || one.ends_with(end))
+    {
         return true;
     }
     // `privatekey`, `private_key` and `ssh_private_keys`, but not `public_key`, `key` or `key_name`.
     one.strip_suffix("key").is_some_and(|kind| {
-        !kind.contains("public") && SECRET_KEY_KINDS.iter().any(|private| kind.ends_with(private))
+        !kind.contains("public") && SECRET_KEY_KINDS.split(' ').any(|private| kind.ends_with(private))
     })
 }
 
@@ -184,19 +179,19 @@ fn has_secret_argument(text: &str) -> bool {
 /// Returns whether a word is a token of a well-known form or a hash of crypt(3).
 fn is_token_or_hash(word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let is_token = |prefix: &&str| {
-        let rest = word.strip_prefix(*prefix).unwrap_or_default();
+    let is_token = |prefix: &str| {
+        let rest = word.strip_prefix(prefix).unwrap_or_default();
         rest.len() >= MIN_TOKEN_LENGTH && rest.chars().all(is_part)
     };
     let is_jwt = || {
         let parts = word.starts_with("eyJ").then(|| word.splitn(4, '.').collect::<Vec<_>>());
         parts.is_some_and(|parts| parts.len() == 3 && parts.iter().all(|part| part.chars().all(is_part)))
     };
-    let is_hash = |prefix: &&str| {
-        let salt_and_hash = word.strip_prefix(*prefix).and_then(|rest| rest.split_once('$'));
+    let is_hash = |prefix: &str| {
+        let salt_and_hash = word.strip_prefix(prefix).and_then(|rest| rest.split_once('$'));
         salt_and_hash.is_some_and(|(_, hash)| !hash.is_empty())
     };
-    TOKEN_PREFIXES.iter().any(is_token) || is_jwt() || CRYPT_PREFIXES.iter().any(is_hash)
+    TOKEN_PREFIXES.split(' ').any(is_token) || is_jwt() || CRYPT_PREFIXES.split(' ').any(is_hash)
 }
 
 /// Returns whether what follows a `<` is an element with a secret's name and a text.
