@@ -389,7 +389,7 @@ fn is_stale_lock(sys: &System, path: &str, changed: i64) -> bool {
     let changed = changed as f64;
     let is_old = || changed < boot_time(sys) || changed > sys.clock().wall().as_secs_f64();
     match pid {
-        "" => is_old() || !sys.list("/proc").unwrap_or_default().iter().any(|pid| is_locker(pid)),
+        "" => is_old() || sys.list("/proc").is_ok_and(|pids| !pids.iter().any(|pid| is_locker(pid))),
         pid => !is_locker(pid) && is_old(),
     }
 }
