@@ -95,8 +95,6 @@ demo: ## run the boot stages on a sample seed in a directory, without root
 	BIN=$(BIN) tests/demo.sh
 
 # The parts of each tier, in the table of CONTRIBUTING.md.
-# Identification is compared with the newest ds-identify only; `make test` also runs the older ones.
-desk: export FIRSTLIGHT_UPSTREAM_SUITES ?= sid
 desk: deps ## text checks, and clippy and unit tests of the crates that changed and of those that depend on them
 	+@$(TESTS) desk
 
@@ -159,7 +157,7 @@ dist-tests: root deps ## test the source release: reproducible, offline, as Debi
 	@set -e; for suite in $(DIST_SUITES); do echo "$$suite: its package, booted"; \
 	    CARGO_TARGET_$(HOST)_RUNNER="$(AS_ROOT) FIRSTLIGHT_SUITE=$$suite \
 	        FIRSTLIGHT_DEB=$$(echo $(CURDIR)/build/dist/$$suite/firstlight_*.deb)" \
-	        $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test package_life --test autopkgtest; done
+	        $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test whole -- package_life:: autopkgtest::; done
 
 init-systems: root release ## boot with OpenRC and with sysvinit instead of systemd (root, 2 min)
 	$(AS_ROOT) tests/boot-init-systems
@@ -206,12 +204,12 @@ POINTS ?= 300
 torture: FIRSTLIGHT_POINTS = $(POINTS)
 torture: root release ## kill every stage and fail its system calls at POINTS= points (root, 50 min)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
-	    --test kill --test inject -- --include-ignored
+	    --test whole -- --include-ignored kill:: inject::
 
 # With and without the packages that images leave out.
 roots: FIRSTLIGHT_ROOTS = all
 roots: root deb ## boot the smallest root of every suite (root, 5 min)
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test minimal_roots
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test whole minimal_roots::
 
 # TARGET is a file of tests/fuzz/targets or generator/fuzz/fuzz_targets; without it they are listed.
 SECONDS ?= 60

@@ -158,13 +158,13 @@ fn try_all(
     leaves(document, "", &mut Vec::new(), &mut found);
     let mut sourced = Sourced::default();
     for (path, way) in found {
-        if !tried.insert(path.clone()) || !worker.is_mine() {
+        if !tried.insert(path.clone()) {
             continue;
         }
         for (i, (hostile, may_be_quoted)) in HOSTILE.into_iter().enumerate() {
             for in_key in [false, true] {
                 // For names, a line end and shell characters suffice.
-                if in_key && ![0, 7].contains(&i) {
+                if in_key && ![0, 7].contains(&i) || !worker.is_mine() {
                     continue;
                 }
                 let changed = with(document, &way, hostile, in_key);
@@ -209,9 +209,10 @@ fn all_of_version_2() -> Vec<Node> {
 
 #[test]
 fn no_configuration_value_injects_lines_or_commands() {
-    let results = scratch::in_parallel(try_configurations);
+    let one_in = scratch::one_in(5);
+    let results = scratch::in_parallel(one_in, try_configurations);
     let (tried, count) = (results[0].0, results.iter().map(|(_, count)| count).sum::<usize>());
-    assert!(tried > 250 && count > 8_000, "{tried} keys, {count} renderings");
+    assert!(tried > 250 && count > 8_000 / one_in, "{tried} keys, {count} renderings");
 }
 
 /// Returns the number of keys of all threads, and of this thread's renderings.
@@ -240,10 +241,14 @@ fn try_configurations(worker: &mut Worker<'_>) -> (usize, usize) {
 /// Metadata and the kernel command line are converted to version 1 or 2 first.
 #[test]
 fn no_metadata_value_injects_lines_or_commands() {
-    let results = scratch::in_parallel(try_metadata);
+    let one_in = scratch::one_in(5);
+    let results = scratch::in_parallel(one_in, try_metadata);
     let sum = |of: fn(&(usize, usize)) -> usize| results.iter().map(of).sum::<usize>();
     let (count, lines) = (sum(|result| result.0), sum(|result| result.1));
-    assert!(count > 2_000 && lines > 500, "{count} renderings of documents, {lines} of texts");
+    assert!(
+        count > 2_000 / one_in && lines > 500 / one_in,
+        "{count} renderings of documents, {lines} of texts"
+    );
 }
 
 /// Returns the number of this thread's renderings of documents, and of strings.
@@ -306,10 +311,10 @@ fn try_metadata(worker: &mut Worker<'_>) -> (usize, usize) {
                     for (i, line) in text.lines().enumerate() {
                         let key =
                             line.split([' ', '=']).find(|w| !w.is_empty()).unwrap_or_default().to_string();
-                        if !tried.insert(key) || !worker.is_mine() {
+                        if !tried.insert(key) {
                             continue;
                         }
-                        for (hostile, may_be_quoted) in &HOSTILE[1..] {
+                        for (hostile, may_be_quoted) in HOSTILE[1..].iter().filter(|_| worker.is_mine()) {
                             let changed: Vec<String> = text
                                 .lines()
                                 .enumerate()

@@ -78,13 +78,20 @@ impl Random {
     }
 }
 
+/// Returns the share of a test's items to do, one in how many: all of them if `FIRSTLIGHT_EXHAUSTIVE` is set, as `make slow` does.
+pub fn one_in(many: usize) -> usize {
+    if std::env::var_os("FIRSTLIGHT_EXHAUSTIVE").is_some() { 1 } else { many }
+}
+
 /// Runs `work` on one thread per processor, and returns the results of all threads. Each thread walks the same sequence of
-/// items and does those for which [`Worker::is_mine`] returns true. Panics if a thread does.
-pub fn in_parallel<R: Send>(work: impl Fn(&mut Worker<'_>) -> R + Sync) -> Vec<R> {
+/// items and does those for which [`Worker::is_mine`] returns true: together one in `one_in`. Panics if a thread does.
+pub fn in_parallel<R: Send>(one_in: usize, work: impl Fn(&mut Worker<'_>) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let run = || work(&mut Worker { next: &next, mine: next.fetch_add(1, Ordering::Relaxed), at: 0 });
+        let run = || {
+            work(&mut Worker { next: &next, mine: next.fetch_add(one_in, Ordering::Relaxed), at: 0, one_in })
+        };
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         threads
             .into_iter()
@@ -99,6 +106,7 @@ pub struct Worker<'a> {
     next: &'a AtomicUsize,
     mine: usize,
     at: usize,
+    one_in: usize,
 }
 
 impl Worker<'_> {
@@ -107,7 +115,7 @@ impl Worker<'_> {
         let is_mine = self.at == self.mine;
         self.at += 1;
         if is_mine {
-            self.mine = self.next.fetch_add(1, Ordering::Relaxed);
+            self.mine = self.next.fetch_add(self.one_in, Ordering::Relaxed);
         }
         is_mine
     }
@@ -228,9 +236,12 @@ mod tests {
 
     #[test]
     fn each_item_is_for_one_thread() {
-        let done = in_parallel(|worker| (0..100).filter(|_| worker.is_mine()).collect::<Vec<_>>());
-        let mut done = done.concat();
-        done.sort_unstable();
-        assert_eq!(done, (0..100).collect::<Vec<_>>());
+        for one_in in [1, 7] {
+            let done =
+                in_parallel(one_in, |worker| (0..100).filter(|_| worker.is_mine()).collect::<Vec<_>>());
+            let mut done = done.concat();
+            done.sort_unstable();
+            assert_eq!(done, (0..100).step_by(one_in).collect::<Vec<_>>());
+        }
     }
 }

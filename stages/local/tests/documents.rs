@@ -51,7 +51,7 @@ fn boot(data: &[u8]) -> (Outcome, Vec<String>) {
 
 #[test]
 fn results_match_upstream() {
-    let results = scratch::in_parallel(|share| {
+    let results = scratch::in_parallel(1, |share| {
         let cases = config::yaml::parse("documents", include_str!("documents/documents.json")).unwrap().root;
         let cases = cases.as_seq().unwrap();
         assert!(cases.len() >= 200, "documents are missing");

@@ -105,7 +105,7 @@ fn boot(case: &Node) -> (Outcome, Vec<String>) {
 
 #[test]
 fn results_match_upstream() {
-    let wrong = scratch::in_parallel(|share| {
+    let wrong = scratch::in_parallel(1, |share| {
         let cases = config::yaml::parse("sources", include_str!("documents/sources.json")).unwrap().root;
         let cases = cases.as_seq().unwrap();
         assert!(cases.len() >= 200, "machines are missing");
