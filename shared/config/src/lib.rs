@@ -30,7 +30,7 @@ pub use map::Map;
 pub use node::{Node, Position, Value};
 pub use read::{Alias, ByteString, FromNode, Key, Reader, Seconds};
 #[cfg(not(target_family = "wasm"))]
-pub use settings::{Settings, Sources, without_inline_config};
+pub use settings::{Settings, Sources, without_secrets};
 #[cfg(not(target_family = "wasm"))]
 pub use source_map::SourceMap;
 pub use timeouts::Timeout;

@@ -52,7 +52,7 @@ impl Distro {
         }
         if self.timezone == TimezoneMethod::FileAndLink
             && !sys.is_link("/etc/localtime")
-            && sys.exists("/etc/localtime")
+            && sys.is_file("/etc/localtime")
         {
             // An administrator may have replaced the link by a copy, for example if /usr is a file system of its own.
             return sys.write("/etc/localtime", sys.read(&target)?, WriteOptions::default()).map(drop);

@@ -13,6 +13,8 @@ const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 const SHADOW: &str = "/etc/shadow";
 const SKEL: &str = "/etc/skel";
+/// The expiry date of an account that is not to be valid for longer than requested, although that date cannot be read.
+pub const EXPIRED: &str = "1970-01-02";
 /// The limit of its size.
 const MAX_SHADOW: u64 = 16 << 20;
 // Wait: accounts | another program that changes /etc/shadow, as lckpwdf(3) waits | -
@@ -35,7 +37,7 @@ pub struct NewUser {
     pub primary_group: Option<String>,
     /// Additional groups.
     pub groups: Vec<String>,
-    /// The expiry date of the account, as YYYY-MM-DD.
+    /// The expiry date of the account, as YYYY-MM-DD, or in another form that useradd reads.
     pub expiredate: Option<String>,
     /// The days between the expiry of the password and of the account.
     pub inactive: Option<String>,
@@ -53,16 +55,28 @@ pub struct NewUser {
     pub create_groups: bool,
 }
 
+/// Appends the options that have a value, which is empty for a flag.
+fn push_options(argv: &mut Vec<String>, options: &[(&str, Option<&str>)]) {
+    for (option, value) in options {
+        let words = value.map(|value| [*option, value]).into_iter().flatten();
+        argv.extend(words.filter(|word| !word.is_empty()).map(String::from));
+    }
+}
+
+fn text(value: &Option<String>) -> Option<&str> {
+    value.as_deref().filter(|value| !value.is_empty())
+}
+
+fn flag(on: bool) -> Option<&'static str> {
+    on.then_some("")
+}
+
 /// Returns the command line of useradd(8). `extrausers` selects Ubuntu Core's writable user database.
 pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
-    fn text(value: &Option<String>) -> Option<&str> {
-        value.as_deref().filter(|v| !v.is_empty())
-    }
     let groups = user.groups.join(",");
-    // An option without a value.
-    let flag = |on: bool| on.then_some("");
     // In upstream's order.
     let options = [
+        ("--extrausers", flag(extrausers)),
         ("--expiredate", text(&user.expiredate)),
         ("--comment", text(&user.gecos)),
         ("--groups", Some(groups.as_str()).filter(|g| !g.is_empty())),
@@ -77,13 +91,7 @@ pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
         ("--uid", text(&user.uid)),
     ];
     let mut argv = vec!["useradd".to_string(), user.name.clone()];
-    if extrausers {
-        argv.push("--extrausers".into());
-    }
-    for (option, value) in options {
-        let words = value.map(|value| [option, value]).into_iter().flatten();
-        argv.extend(words.filter(|word| !word.is_empty()).map(String::from));
-    }
+    push_options(&mut argv, &options);
     // The account of a service has no home directory unless its package creates one.
     argv.push(if user.no_create_home || user.system { "-M" } else { "-m" }.into());
     argv
@@ -94,23 +102,15 @@ pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
 pub fn adduser_argv(user: &NewUser) -> Vec<String> {
     let mut argv = vec!["adduser".to_string(), "-D".into()];
     let options = [
-        ("-g", &user.gecos),
-        ("-h", &user.homedir),
-        ("-G", &user.primary_group),
-        ("-s", &user.shell),
-        ("-u", &user.uid),
+        ("-g", text(&user.gecos)),
+        ("-h", text(&user.homedir)),
+        ("-G", text(&user.primary_group)),
+        ("-s", text(&user.shell)),
+        ("-u", text(&user.uid)),
+        ("-S", flag(user.system)),
+        ("-H", flag(user.no_create_home || user.system)),
     ];
-    for (option, value) in options {
-        if let Some(value) = value.as_deref().filter(|v| !v.is_empty()) {
-            argv.extend([option.to_string(), value.to_string()]);
-        }
-    }
-    if user.system {
-        argv.push("-S".into());
-    }
-    if user.no_create_home || user.system {
-        argv.push("-H".into());
-    }
+    push_options(&mut argv, &options);
     argv.push(user.name.clone());
     argv
 }
@@ -266,17 +266,27 @@ fn has_busybox_passwd(sys: &System) -> bool {
     target.is_some_and(|target| matches!(target.rsplit('/').next(), Some("bbsuid" | "busybox")))
 }
 
+const NOT_A_DATE: &str = "expiredate is not a date, so that the account has expired";
+
+/// Returns the day of an expiry date, or of the number of a day, as useradd reads them.
+fn expiry_day(date: &str) -> Option<u32> {
+    system::calendar::parse_days(date).map_or_else(|| date.parse().ok(), |day| u32::try_from(day).ok())
+}
+
+fn is_never(date: &str) -> bool {
+    ["", "-1", "never"].contains(&date)
+}
+
 /// Sets the expiry of a user that adduser has created.
 ///
 /// # Errors
 /// Fails if shadow(5) cannot be read or written, or, with an expiry to set, if the user is not in it.
 fn set_expiry(sys: &System, user: &NewUser) -> Result<()> {
-    let expires = user.expiredate.as_deref().filter(|date| !date.is_empty()).and_then(|date| {
-        let days = system::calendar::parse_days(date).and_then(|days| u32::try_from(days).ok());
-        if days.is_none() {
-            warning!(sys, "user {}: expiredate: expected a date such as 2031-12-31; ignored", user.name);
-        }
-        days
+    let expires = user.expiredate.as_deref().filter(|date| !is_never(date)).map(|date| {
+        expiry_day(date).unwrap_or_else(|| {
+            warning!(sys, "user {}: {NOT_A_DATE}", user.name);
+            1
+        })
     });
     let inactive =
         user.inactive.as_deref().filter(|days| !days.is_empty() && *days != "-1").and_then(|days| {
@@ -334,29 +344,8 @@ pub fn is_ubuntu_core(sys: &System) -> bool {
 }
 
 /// The programs that lock the account files.
-const LOCKERS: [&str; 21] = [
-    "chage",
-    "chfn",
-    "chgpasswd",
-    "chpasswd",
-    "chsh",
-    "gpasswd",
-    "groupadd",
-    "groupdel",
-    "groupmems",
-    "groupmod",
-    "grpconv",
-    "grpunconv",
-    "newusers",
-    "passwd",
-    "pwconv",
-    "pwunconv",
-    "useradd",
-    "userdel",
-    "usermod",
-    "vigr",
-    "vipw",
-];
+const LOCKERS: &str = "chage chfn chgpasswd chpasswd chsh gpasswd groupadd groupdel groupmems groupmod grpconv grpunconv \
+    newusers passwd pwconv pwunconv useradd userdel usermod vigr vipw";
 
 /// Removes the locks of the account files that a power failure left, with which every program that changes accounts fails, and what is
 /// no lock in their place.
@@ -383,7 +372,8 @@ fn is_stale_lock(sys: &System, path: &str, changed: i64) -> bool {
     let text = String::from_utf8_lossy(&text);
     let pid = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
     let is_locker = |pid: &str| {
-        sys.read_text(format!("/proc/{pid}/comm")).is_ok_and(|comm| LOCKERS.contains(&comm.trim_end()))
+        let comm = sys.read_text(format!("/proc/{pid}/comm")).unwrap_or_default();
+        LOCKERS.split(' ').any(|program| program == comm.trim_end())
     };
     // Without a battery the clock begins again at each boot: the lock is then of a later time than now.
     let changed = changed as f64;
@@ -463,24 +453,26 @@ fn group_name(sys: &System, group: &str) -> Option<String> {
 }
 
 /// Removes an option with which the user cannot be created, as far as can be known here: NSS and the kernel know more. Returns
-/// the name of its key.
+/// what it did.
 fn remove_refused(sys: &System, user: &mut NewUser) -> Option<&'static str> {
-    let is_date = |date: &mut String| system::calendar::parse_days(date).is_some();
     let is_number = |days: &mut String| days.parse::<i32>().is_ok_and(|days| days >= -1);
     let count = user.groups.len();
     user.groups.retain(|group| sys.group(group).is_some());
     if user.groups.len() < count {
-        Some("groups")
+        Some("groups ignored")
     } else if user.primary_group.take_if(|group| sys.group(group).is_none()).is_some() {
-        Some("primary_group")
-    } else if user.expiredate.take_if(|date| !is_date(date)).is_some() {
-        Some("expiredate")
+        Some("primary_group ignored")
+    } else if user.expiredate.take_if(|date| is_never(date)).is_some() {
+        Some("expiredate ignored")
+    } else if let Some(date) = user.expiredate.as_mut().filter(|date| expiry_day(date).is_none()) {
+        *date = EXPIRED.into();
+        Some(NOT_A_DATE)
     } else if user.inactive.take_if(|days| !is_number(days)).is_some() {
-        Some("inactive")
+        Some("inactive ignored")
     } else if user.selinux_user.take().is_some() {
-        Some("selinux_user")
+        Some("selinux_user ignored")
     } else {
-        user.uid.take().map(|_| "uid")
+        user.uid.take().map(|_| "uid ignored")
     }
 }
 
@@ -492,8 +484,8 @@ fn run_without_refused(
     argv: impl Fn(&NewUser) -> Vec<String>,
 ) -> Result<()> {
     while let Err(e) = run_strings(sys, &argv(user)) {
-        let Some(key) = remove_refused(sys, user) else { return Err(e) };
-        warning!(sys, "user {}: {key} ignored: {e}", user.name);
+        let Some(removed) = remove_refused(sys, user) else { return Err(e) };
+        warning!(sys, "user {}: {removed}: {e}", user.name);
         // The program may have made the account before it failed.
         if sys.user(&user.name).is_some() {
             break;

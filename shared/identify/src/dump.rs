@@ -42,7 +42,7 @@ impl Facts<'_> {
             ("DMI_BOARD_NAME", field(|d| &d.board_name).to_string()),
             ("FS_LABELS", labels),
             ("ISO9660_DEVS", iso9660),
-            ("KERNEL_CMDLINE", config::without_inline_config(&own(&self.command_line))),
+            ("KERNEL_CMDLINE", config::without_secrets(&own(&self.command_line))),
             ("VIRT", own(&self.virt)),
             ("UNAME_KERNEL_NAME", kernel),
             ("UNAME_KERNEL_VERSION", version),

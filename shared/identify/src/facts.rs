@@ -40,16 +40,9 @@ pub const LATE: TimeLimits = TimeLimits { probe: Duration::from_secs(10), total:
 const MAX_CONFIG_SIZE: u64 = 8 << 20;
 
 /// Where systemd has credentials: those of the system, and the stores from which `ImportCredential=` takes more.
-const CREDENTIAL_DIRECTORIES: [&str; 8] = [
-    "/run/credentials/@system",
-    "/run/credentials/@encrypted",
-    "/etc/credstore",
-    "/etc/credstore.encrypted",
-    "/run/credstore",
-    "/run/credstore.encrypted",
-    "/usr/lib/credstore",
-    "/usr/lib/credstore.encrypted",
-];
+const CREDENTIAL_DIRECTORIES: &str = "/run/credentials/@system /run/credentials/@encrypted /etc/credstore \
+    /etc/credstore.encrypted /run/credstore /run/credstore.encrypted /usr/lib/credstore \
+    /usr/lib/credstore.encrypted";
 
 /// The datasources to check, and what named them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -296,7 +289,7 @@ impl<'a> Facts<'a> {
 
     /// Returns the path of the first of these credentials that systemd has.
     pub fn find_credential(&self, names: &[&str]) -> Option<String> {
-        let directories = CREDENTIAL_DIRECTORIES.iter().map(|path| RootedPath::in_root(path));
+        let directories = CREDENTIAL_DIRECTORIES.split(' ').map(RootedPath::in_root);
         let mut existing = directories.filter(|directory| self.roots.of(directory).is_dir(directory));
         existing.find_map(|directory| {
             let mut paths = names.iter().map(|name| directory.join(name));

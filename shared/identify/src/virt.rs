@@ -7,23 +7,12 @@ use crate::text::environment_variable;
 
 /// The kinds that are containers. Upstream does not list podman, openvz, proot and pouch, and then compares the host's DMI
 /// and command line. WSL is not listed, because its check requires a virtual machine.
-const CONTAINERS: [&str; 11] = [
-    "container-other",
-    "lxc",
-    "lxc-libvirt",
-    "systemd-nspawn",
-    "docker",
-    "podman",
-    "rkt",
-    "jail",
-    "openvz",
-    "proot",
-    "pouch",
-];
+const CONTAINERS: &str = "container-other lxc lxc-libvirt systemd-nspawn docker podman rkt jail openvz proot \
+    pouch";
 
 /// Returns whether a kind is a container.
 pub fn is_container(kind: &str) -> bool {
-    CONTAINERS.contains(&kind)
+    CONTAINERS.split(' ').any(|container| container == kind)
 }
 
 /// The starts of DMI strings, and the kinds that they identify (the vendors that systemd-detect-virt documents).

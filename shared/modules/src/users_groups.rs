@@ -29,7 +29,6 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::read_with_report(context, true);
-    let replaced;
     let mut failed = Vec::new();
     distro::remove_stale_locks(context.sys);
     if context.is_repeat {
@@ -37,11 +36,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     let mut creator = UserCreator {
         context,
-        default: accounts.default_user().map(|u| u.name.as_str()),
         existing: sort::collect(context.sys.users().into_iter().map(|u| u.name)),
         interrupted: BTreeSet::new(),
         is_ubuntu_core: distro::is_ubuntu_core(context.sys),
         to_lock: Vec::new(),
+        redirected: Vec::new(),
         doas: Vec::new(),
         sudo: Vec::new(),
         config_keys: context.sys.is_dry_run().then(|| ConfigKeys::of(context.config)),
@@ -85,14 +84,18 @@ fn run(context: &Context<'_>) -> Result<()> {
             }
         }
     }
-    if has_missing {
-        replaced = Accounts::read(context).users;
-        for user in replaced.iter().filter(|user| accounts.users.iter().all(|other| other.name != user.name))
-        {
-            warning!(context.sys, "creating the default user {} instead", user.name);
-            let result = creator.create_unless_dispensable(user);
-            failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
-        }
+    let replaced = if has_missing { Accounts::read(context).users } else { Vec::new() };
+    for user in replaced.iter().filter(|user| accounts.users.iter().all(|other| other.name != user.name)) {
+        warning!(context.sys, "creating the default user {} instead", user.name);
+        let result = creator.create_unless_dispensable(user);
+        failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
+    }
+    // One that exists now: keys must not name another one.
+    let mut default = accounts.users.iter().chain(&replaced).filter(|user| user.is_default);
+    let default = default.find(|user| context.sys.user(&user.name).is_some()).map(|user| &*user.name);
+    for name in &creator.redirected {
+        let result = redirect_to_default_user(context, name, default);
+        failed.extend(result.err().inspect(|e| warning!(context.sys, "user {name}: {e}")));
     }
     for (group, members) in joining.iter().filter(|(_, members)| !members.is_empty()) {
         create_group(group, members, &mut failed);
@@ -210,8 +213,6 @@ fn check<'n>(target: Target<'n>, config: &'n Node, found: &mut Findings) {
 /// Creates all users. Facts that they share are looked up once, because there may be hundreds of users.
 struct UserCreator<'a> {
     context: &'a Context<'a>,
-    /// The default user's name.
-    default: Option<&'a str>,
     /// Names of existing users.
     existing: BTreeSet<String>,
     /// Names of users that an interrupted boot has created, perhaps incompletely.
@@ -220,6 +221,8 @@ struct UserCreator<'a> {
     is_ubuntu_core: bool,
     /// New users whose password is to be locked as useradd has left it.
     to_lock: Vec<&'a User>,
+    /// Users whose keys are to name the default user, which is created last.
+    redirected: Vec<&'a str>,
     /// The rules of the created users. Their files are written once.
     doas: Vec<UserRules>,
     sudo: Vec<UserRules>,
@@ -334,9 +337,7 @@ impl<'a> UserCreator<'a> {
                 failed.extend(authorized_keys::install(sys, name, &list.0, "").err());
             }
         }
-        if keys.ssh_redirect_user.0 {
-            failed.extend(redirect_to_default_user(context, name, self.default).err());
-        }
+        self.redirected.extend(keys.ssh_redirect_user.0.then_some(name));
         if failed.len() < 2 {
             return failed.pop().map_or(Ok(()), Err);
         }
@@ -428,7 +429,7 @@ fn new_user(user: &User) -> NewUser {
         shell: path(&keys.shell),
         primary_group: keys.primary_group.as_ref().map(|g| g.0.clone()),
         groups: keys.groups.0.clone(),
-        expiredate: line(&keys.expiredate),
+        expiredate: keys.expiredate.as_ref().map(|date| date.0.clone()),
         inactive: line(&keys.inactive),
         selinux_user: line(&keys.selinux_user),
         no_user_group: keys.no_user_group,

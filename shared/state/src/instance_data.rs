@@ -11,18 +11,8 @@ use crate::{Instance, Layout, json};
 
 /// Upstream's names of values that only root may read, at any depth and in any case; a name with a slash is a whole path.
 /// [`secret::is_secret`] finds further secrets.
-const SENSITIVE_KEYS: [&str; 10] = [
-    "combined_cloud_config",
-    "merged_cfg",
-    "merged_system_cfg",
-    "security-credentials",
-    "userdata",
-    "user-data",
-    "user_data",
-    "vendordata",
-    "vendor-data",
-    "ds/vendor_data",
-];
+const SENSITIVE_KEYS: &str = "combined_cloud_config merged_cfg merged_system_cfg security-credentials userdata user-data \
+    user_data vendordata vendor-data ds/vendor_data";
 
 const REDACTED: &str = "redacted for non-root user";
 
@@ -244,7 +234,7 @@ fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) 
 /// Returns the paths of everything that only root may read, each as a list of keys.
 fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
     let more = more.iter().map(|n| n.to_lowercase());
-    let names: BTreeSet<String> = sort::collect(SENSITIVE_KEYS.iter().map(ToString::to_string).chain(more));
+    let names: BTreeSet<String> = sort::collect(SENSITIVE_KEYS.split(' ').map(Into::into).chain(more));
     let mut found = Vec::new();
     let mut todo = vec![(Vec::new(), all)];
     while let Some((path, value)) = todo.pop() {

@@ -16,15 +16,26 @@ pub fn inline_config(line: &str) -> Option<String> {
     (!pieces.is_empty()).then(|| pieces.join("\n"))
 }
 
-/// Returns a command line for a log: `…` replaces the configuration, which may have passwords.
-pub fn without_inline_config(line: &str) -> String {
+/// Returns a command line for a log: `…` replaces the configuration, which may have passwords, and other passwords.
+pub fn without_secrets(line: &str) -> String {
     let (mut shown, mut rest) = (String::new(), line);
     while let Some(start) = word_start(rest) {
         shown += &rest[..start];
         shown.push('…');
         rest = rest[start..].split_once("end_cc").map_or("", |(_, after)| after);
     }
-    shown + rest
+    let redacted = system::redacted_urls(&(shown + rest));
+    let without_value = |word| match str::split_once(word, '=') {
+        Some((name, value)) if is_secret(name, value) => format!("{name}=…"),
+        _ => word.to_string(),
+    };
+    redacted.split(' ').map(without_value).collect::<Vec<_>>().join(" ")
+}
+
+fn is_secret(name: &str, value: &str) -> bool {
+    let kinds = "pass= passwd= password= secret token credential";
+    kinds.split(' ').any(|kind| format!("{name}=").contains(kind))
+        || value.starts_with("iscsi:") && value.contains('@')
 }
 
 /// Returns the offset of the text after the next `cc:`.
@@ -53,13 +64,18 @@ mod tests {
     }
 
     #[test]
-    fn inline_configuration_is_not_shown() {
+    fn configuration_and_passwords_are_not_shown() {
         for (line, expected) in [
+            ("rd.iscsi.password=x rd.iscsi.in.password=y z", "rd.iscsi.password=… rd.iscsi.in.password=… z"),
+            ("netroot=iscsi:u:p@192.0.2.1::::iqn ro", "netroot=… ro"),
+            ("ds=nocloud;s=http://u:p@h/x ro", "ds=nocloud;s=http://h/… ro"),
+            ("systemd.set_credential=a:b cifsuser=u", "systemd.set_credential=… cifsuser=u"),
+            ("cifspass=x root=LABEL=a", "cifspass=… root=LABEL=a"),
             ("BOOTIF=01-aa:bb:cc:dd:ee:ff ro", "BOOTIF=01-aa:bb:cc:dd:ee:ff ro"),
             ("ro cc: password: x end_cc quiet", "ro cc:… quiet"),
             ("cc:a: 1end_cc ro cc: b: 2", "cc:… ro cc:…"),
         ] {
-            assert_eq!(super::without_inline_config(line), expected, "{line}");
+            assert_eq!(super::without_secrets(line), expected, "{line}");
         }
     }
 }

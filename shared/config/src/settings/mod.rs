@@ -8,7 +8,7 @@
 pub mod builtin;
 mod cmdline;
 
-pub use cmdline::{inline_config, without_inline_config};
+pub use cmdline::{inline_config, without_secrets};
 
 use system::System;
 

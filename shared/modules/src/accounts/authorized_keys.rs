@@ -14,29 +14,18 @@ use crate::accounts::sshd_config;
 /// The options of keys that must not open a session. The words are upstream's, because users search for them.
 pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
 
-const KEY_TYPES: &[&str] = &[
-    "rsa",
-    "ecdsa",
-    "ed25519",
-    "ssh-rsa",
-    "ssh-ed25519",
-    "ssh-xmss@openssh.com",
-    "ssh-xmss-cert-v01@openssh.com",
-    "ssh-rsa-cert-v01@openssh.com",
-    "ssh-ed25519-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp384-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp521-cert-v01@openssh.com",
-    "rsa-sha2-256-cert-v01@openssh.com",
-    "rsa-sha2-512-cert-v01@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-    "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "sk-ssh-ed25519@openssh.com",
-    "sk-ssh-ed25519-cert-v01@openssh.com",
-];
+const KEY_TYPES: &str = "\
+    rsa ecdsa ed25519 ssh-rsa ssh-ed25519 ssh-xmss@openssh.com ssh-xmss-cert-v01@openssh.com \
+    ssh-rsa-cert-v01@openssh.com ssh-ed25519-cert-v01@openssh.com ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 \
+    ecdsa-sha2-nistp521 ecdsa-sha2-nistp256-cert-v01@openssh.com ecdsa-sha2-nistp384-cert-v01@openssh.com \
+    ecdsa-sha2-nistp521-cert-v01@openssh.com rsa-sha2-256-cert-v01@openssh.com \
+    rsa-sha2-512-cert-v01@openssh.com sk-ecdsa-sha2-nistp256@openssh.com \
+    sk-ecdsa-sha2-nistp256-cert-v01@openssh.com sk-ssh-ed25519@openssh.com \
+    sk-ssh-ed25519-cert-v01@openssh.com";
+
+fn is_key_type(word: &str) -> bool {
+    KEY_TYPES.split(' ').any(|kind| kind == word)
+}
 
 /// Returns the options that name the user to log in as.
 pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
@@ -64,7 +53,7 @@ fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     let (kind, rest) = text.trim().split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
     let (base64, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    (KEY_TYPES.contains(&kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
+    (is_key_type(kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
 }
 
 /// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them. As for sshd, a
@@ -121,13 +110,13 @@ fn describe_fault(line: &str) -> String {
         "a key of the type ssh-dss, which sshd no longer accepts".into()
     } else if word.starts_with("AAAA") {
         "a key without its type, such as ssh-ed25519".into()
-    } else if KEY_TYPES.contains(&word) {
+    } else if is_key_type(word) {
         "the type of a key without the key".into()
     } else if let Some(kind) = unknown_type(line) {
         format!(
             "a key of the unknown type {}{}",
             config::shown_name(kind),
-            config::suggestion(kind, KEY_TYPES.iter().copied())
+            config::suggestion(kind, KEY_TYPES.split(' '))
         )
     } else {
         format!("text of {} characters", line.chars().count())
@@ -413,7 +402,7 @@ fn lines(keys: &[String]) -> impl Iterator<Item = (usize, &str)> {
 fn unknown_type(line: &str) -> Option<&str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let kind = words.windows(2).find(|pair| pair[1].starts_with("AAAA"))?[0];
-    Some(kind).filter(|kind| kind.contains('-') && *kind != "ssh-dss" && !KEY_TYPES.contains(kind))
+    Some(kind).filter(|kind| kind.contains('-') && *kind != "ssh-dss" && !is_key_type(kind))
 }
 
 /// Adds keys to a user's file. `options` precede each key and replace a key's own options; if empty, those are kept.

@@ -223,6 +223,19 @@ impl FromNode for UserOption {
     }
 }
 
+/// The expiry date of an account. With one that is not text, the account has expired: it was not to be valid for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiryDate(pub String);
+
+impl FromNode for ExpiryDate {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<ExpiryDate> {
+        let never = node.is_falsy().then(String::new);
+        let date = UserOption::read(node, reader).map(|text| text.0).or(never);
+        Some(ExpiryDate(date.unwrap_or_else(|| distro::EXPIRED.into())))
+    }
+}
+
 text_types! {
     /// The name of an existing user.
     pub struct UserName: USER_NAME, is_valid_name;
@@ -294,7 +307,7 @@ config::keys! {
         /// The login shell.
         shell: Option<PasswdPath>;
         /// The expiry date of the account.
-        expiredate: Option<UserOption>, within format(Format::Date);
+        expiredate: Option<ExpiryDate>, within format(Format::Date);
         /// Days until an account with an expired password is disabled.
         inactive: Option<UserOption>;
         /// The SELinux user for the login.

@@ -344,6 +344,8 @@ fn valid_keys(map: &Map) -> Map {
     let is_valid = |key: &Node, value: &Node| match key.as_str() {
         // Null means that no name is set; this is not invalid.
         Some("name") => UserName::read(value, &mut Reader::new()).is_some(),
+        // The account has expired then.
+        Some("expiredate") => true,
         name => !name.is_some_and(|name| invalid.contains(name)),
     };
     map.iter().filter(|(key, value)| is_valid(key, value)).map(|(k, v)| (k.clone(), v.clone())).collect()

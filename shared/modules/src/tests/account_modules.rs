@@ -238,12 +238,15 @@ fn a_user_is_created_without_the_options_that_are_refused() {
         ("uid: 1001", "*--uid*", "useradd mia -m", "user mia: uid ignored: "),
         (
             "uid: 7, expiredate: soon",
-            "*--expiredate*",
-            "useradd mia --uid 7 -m",
-            "user mia: expiredate ignored: ",
+            "*soon*",
+            "useradd mia --expiredate 1970-01-02 --uid 7 -m",
+            "user mia: expiredate is not a date, so that the account has expired: ",
         ),
+        ("expiredate: [2031-12-24]", "no", "useradd mia --expiredate 1970-01-02 -m", "users[0].expiredate: "),
+        ("expiredate: 22280, uid: 7", "*--uid*", "useradd mia --expiredate 22280 -m", "uid ignored: "),
         // Some releases of useradd know other forms.
         ("expiredate: never", "no", "useradd mia --expiredate never -m", ""),
+        ("expiredate: never", "*--expiredate*", "useradd mia -m", "user mia: expiredate ignored: "),
         ("inactive: '5 days'", "*--inactive*", "useradd mia -m", "user mia: inactive ignored: "),
         (
             "groups: [sudo, gone], create_groups: false",
@@ -311,6 +314,23 @@ fn the_default_user_replaces_one_that_cannot_be_created() {
         sandbox.run(&ssh::MODULE).unwrap();
         assert!(sandbox.file("/home/debian/.ssh/authorized_keys").0.contains(KEY), "{keys}");
         assert!(sandbox.file("/root/.ssh/authorized_keys").0.contains("user \\\"debian\\\""), "{keys}");
+    }
+}
+
+#[test]
+fn keys_name_no_default_user_that_was_not_created() {
+    for (refused, named) in [("debian", None), ("mia", Some("debian")), ("none", Some("debian"))] {
+        let mut sandbox =
+            machine("users: [{name: amy, ssh_redirect_user: true}, default]\nuser: {shell: /bin/sh}");
+        let ids = std::fs::metadata(&sandbox.top).map(|me| format!("{}:{}", me.uid(), me.gid())).unwrap();
+        let made = format!("[ $1 != {refused} ] || exit 1; echo $1:x:{ids}::/home/$1: >>/etc/passwd");
+        sandbox.stub("useradd", &made);
+        sandbox.instance.public_keys = vec![KEY.into()];
+        assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), refused != "debian");
+        let options = named.map(|name| format!("user \\\"{name}\\\" rather than the user \\\"amy\\\""));
+        let keys = sandbox.sys.read_text("/home/amy/.ssh/authorized_keys").ok();
+        assert_eq!(keys.is_some(), options.is_some(), "{refused}: {keys:?}");
+        assert!(options.is_none_or(|options| keys.is_some_and(|keys| keys.contains(&options))), "{refused}");
     }
 }
 

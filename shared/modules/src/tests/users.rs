@@ -161,23 +161,33 @@ fn configuration_overrides_the_distributions_default_user() {
     assert!(keys.lock_passwd);
 }
 
-/// `useradd --inactive True` fails, and the user would not exist.
+/// `useradd --inactive True` fails, and the user would not exist. An account that was to expire must not be valid for ever.
 #[test]
 fn booleans_are_not_options_of_useradd() {
     for option in ["gecos", "homedir", "shell", "expiredate", "inactive", "selinux_user"] {
         let (accounts, wrong, _) = read(&format!("users: [{{name: a, {option}: true}}]"));
         let keys = &accounts.users[0].keys;
         let paths = [&keys.homedir, &keys.shell];
-        let options = [&keys.expiredate, &keys.inactive, &keys.selinux_user];
+        let options = [&keys.inactive, &keys.selinux_user];
         let is_empty =
             keys.gecos.is_none() && paths.iter().all(|p| p.is_none()) && options.iter().all(|o| o.is_none());
-        assert!(wrong == 1 && is_empty, "{option}");
+        let expires = keys.expiredate.as_ref().map(|date| date.0.as_str());
+        let expected = (option == "expiredate").then_some("1970-01-02");
+        assert!(wrong == 1 && is_empty && expires == expected, "{option}");
     }
     let (accounts, wrong, _) = read("users: [{name: a, inactive: 5, expiredate: 2031-01-01}]");
     let keys = &accounts.users[0].keys;
     let options =
-        [&keys.inactive, &keys.expiredate].map(|option| option.as_ref().map(|word| word.0.as_str()));
+        [keys.inactive.as_ref().map(|days| &*days.0), keys.expiredate.as_ref().map(|date| &*date.0)];
     assert_eq!((options, wrong), ([Some("5"), Some("2031-01-01")], 0));
+    for none in ["''", "null", "false"] {
+        let (accounts, _, _) = read(&format!("users: [{{name: a, expiredate: {none}}}]"));
+        let date = accounts.users[0].keys.expiredate.as_ref();
+        assert!(date.is_none_or(|date| date.0.is_empty()), "{none}");
+    }
+    let (accounts, _, _) = read("users: [default]\nuser: {expiredate: [2031-01-01]}");
+    let date = &accounts.default_user().unwrap().keys.expiredate;
+    assert_eq!(date.as_ref().map(|date| &*date.0), Some("1970-01-02"));
     for (text, is_locked) in [("'false'", false), ("\"true\"", true), ("'no'", false)] {
         let (accounts, wrong, _) = read(&format!("users: [{{name: a, lock_passwd: {text}}}]"));
         assert_eq!((accounts.users[0].keys.lock_passwd, wrong), (is_locked, 0), "{text}");
