@@ -86,6 +86,22 @@ struct Stanza {
     options: Vec<(String, Vec<Node>)>,
 }
 
+impl Stanza {
+    /// Returns the type of the subnet in version 1.
+    fn subnet_type(&self) -> &str {
+        let asks_dhcp = || self.options.iter().any(|(name, words)| name == "dhcp" && words.iter().all(is_1));
+        match (&*self.family, &*self.method) {
+            ("", _) if self.options.iter().any(|(name, _)| name == "address") => "static",
+            ("", _) => "manual",
+            ("inet6", "dhcp") => "dhcp6",
+            ("inet6", "auto") if asks_dhcp() => "ipv6_dhcpv6-stateless",
+            ("inet6", "auto") => "ipv6_slaac",
+            (_, "bootp") => "dhcp",
+            (_, method) => method,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Interface {
     name: String,
@@ -164,7 +180,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
                     device.set_parent(name, &Node { at: stanza.at.clone(), ..parent.into() });
                 }
             }
-            device.add(name, interface, stanza, facts, findings);
+            device.add(interface, stanza, facts, findings);
         }
     }
     add_lower(&mut devices);
@@ -235,152 +251,43 @@ impl Device {
         self.entry.insert("vlan_link", parent.clone());
     }
 
-    fn add(
-        &mut self,
-        name: &str,
-        interface: &Interface,
-        stanza: &Stanza,
-        facts: &Facts,
-        findings: &mut Findings,
-    ) {
-        let is_1 = |word: &Node| word.as_str() == Some("1");
-        let asks_dhcp = stanza.options.iter().any(|(name, words)| name == "dhcp" && words.iter().all(is_1));
-        let has_address = stanza.options.iter().any(|(name, _)| name == "address");
-        let method = match (&*stanza.family, &*stanza.method) {
-            ("", _) => {
-                if has_address {
-                    "static"
-                } else {
-                    "manual"
-                }
-            }
-            ("inet6", "dhcp") => "dhcp6",
-            ("inet6", "auto") if asks_dhcp => "ipv6_dhcpv6-stateless",
-            ("inet6", "auto") => "ipv6_slaac",
-            (_, "bootp") => "dhcp",
-            (_, method) => method,
-        };
+    fn add(&mut self, interface: &Interface, stanza: &Stanza, facts: &Facts, findings: &mut Findings) {
+        let name = &*self.entry.get("name").and_then(Node::as_str).unwrap_or_default().to_string();
         let text = |text: &str| Node { at: stanza.at.clone(), ..text.into() };
-        let mut subnet = Map::from([
-            // The interface's name in its file, for people who read the stored configuration.
-            ("_orig_eni_name", text(&interface.name)),
-            ("type", text(method)),
-            ("control", text(interface.control)),
-        ]);
-        let mut more = Vec::new();
-        // Of IPv4, and of IPv6.
-        let mut gateways = [VecDeque::new(), VecDeque::new()];
-        let mut routes = Vec::new();
-        let mut servers: Vec<Node> = Vec::new();
+        let method = stanza.subnet_type();
+        let mut subnets = Subnets {
+            first: Map::from([
+                // The interface's name in its file, for people who read the stored configuration.
+                ("_orig_eni_name", text(&interface.name)),
+                ("type", text(method)),
+                ("control", text(interface.control)),
+            ]),
+            ..Subnets::default()
+        };
         for (option, words) in &stanza.options {
-            let Some(first) = words.first() else {
-                findings.invalid(&stanza.at, option, "expected a value; ignored");
-                continue;
-            };
-            let texts = || words.iter().filter_map(Node::as_str);
-            let names = || texts().filter(|name| *name != "none").map(String::from);
-            let joined = |separator: &str| {
-                let joined = texts().collect::<Vec<_>>().join(separator);
-                Node { at: first.at.clone(), ..joined.as_str().into() }
-            };
-            let option = option.as_str();
-            match option {
+            let Some(first) = words.first() else { continue };
+            match option.as_str() {
                 "address" if method != "static" => {}
-                "address" if subnet.get(option).is_some() => more.extend(first.as_str().map(String::from)),
-                "gateway" => {
-                    gateways[usize::from(first.as_str().is_some_and(is_ipv6))].push_back(first.clone());
-                }
-                "metric" => drop(subnet.insert(option, number_or_text(first))),
-                _ if SUBNET_OPTIONS.contains(&option) => drop(subnet.insert(option, first.clone())),
-                "dns-nameservers" => servers = words.clone(),
-                "dns-nameserver" => servers.extend(words.iter().cloned()),
-                "dns-search" | "dns-domain" => drop(subnet.insert("dns_search", words.clone())),
-                "hwaddress" => {
-                    let is_keyword = |word: &&Node| ["ether", "random"].map(Some).contains(&word.as_str());
-                    let mac = words.iter().find(|word| !is_keyword(word)).cloned();
-                    // ifupdown gives it to the interface. As in upstream it identifies a NIC that has it.
-                    let is_new = facts.mac_of(name).zip(mac.as_ref().and_then(Node::as_str));
-                    let is_new =
-                        is_new.is_some_and(|(_, new)| facts.name_of(&new.to_ascii_lowercase()).is_none());
-                    let key = if is_new { "macaddress" } else { "mac_address" };
-                    if self.entry.get(key).is_none() {
-                        self.entry.insert_some(key, mac);
-                    }
-                }
-                "mtu" if stanza.family == "inet6" => drop(subnet.insert(option, number_or_text(first))),
-                "mtu" => drop(self.entry.insert(option, number_or_text(first))),
-                "accept-ra" | "autoconf" => {
-                    if option == "accept-ra" || is_1(first) {
-                        self.entry.insert("accept-ra", first.as_str() != Some("0"));
-                    }
-                }
+                "mtu" if stanza.family != "inet6" => drop(self.entry.insert("mtu", number_or_text(first))),
                 "dhcp" if stanza.method == "auto" => {}
-                // It follows from the address.
-                "network" => {}
-                "vlan-raw-device" => self.set_parent(name, first),
-                "vlan-id" => drop(self.entry.insert("vlan_id", number_or_text(first))),
-                "bond-slaves" | "slaves" => {
-                    self.is_bond = true;
-                    self.lower.extend(names());
-                }
-                "bond-master" => self.master = names().next(),
-                "bridge-ports" => {
-                    self.is_bridge = true;
-                    match bridge_ports(texts(), facts) {
-                        Some(ports) if ports.is_empty() && names().next().is_some() => {
-                            findings.invalid(&first.at, option, "no NIC fits; ignored");
-                        }
-                        Some(ports) => self.lower.extend(ports),
-                        None => findings.unknown(&first.at, option, UNSUPPORTED),
-                    }
-                }
-                "bridge-hw" => self.entry.insert_some("mac_address", words.last().cloned()),
-                _ if option.starts_with("bond-") => drop(self.params.insert(option, joined(","))),
-                _ if option.starts_with("bridge-") => {
-                    let key = option.replace('-', "_");
-                    let value = match first.as_str() {
-                        _ if PORT_OPTIONS.contains(&&*key) => {
-                            let known =
-                                self.params.get(&key).map(Node::items).unwrap_or_default().iter().cloned();
-                            Node::from(known.chain([joined(" ")]).collect::<Vec<_>>())
-                        }
-                        Some("yes") => text("on"),
-                        Some("no") => text("off"),
-                        _ => first.clone(),
-                    };
-                    self.params.insert(key, value);
-                }
                 "up" | "post-up" | "pre-up" | "down" | "post-down" | "pre-down" => {
-                    let is_up = option.ends_with("up");
-                    for effect in effects(&texts().collect::<Vec<_>>(), name) {
-                        match effect {
-                            Some(_) if !is_up => {}
-                            Some(Effect::Route(route)) => {
-                                routes.push(Node { at: first.at.clone(), ..route.into() })
-                            }
-                            Some(Effect::Address(address)) => more.push(address),
-                            Some(Effect::Mtu(mtu)) => {
-                                drop(self.entry.insert("mtu", number_or_text(&text(&mtu))))
-                            }
-                            Some(Effect::Rule(rule)) => {
-                                self.rules.push(Node { at: first.at.clone(), ..rule.into() })
-                            }
-                            Some(Effect::None) => {}
-                            None => findings.unknown(&first.at, option, UNSUPPORTED),
-                        }
+                    if !self.run(name, words, option.ends_with("up"), &mut subnets) {
+                        findings.unknown(&first.at, option, UNSUPPORTED);
                     }
                 }
-                _ => findings.unknown(&first.at, option, UNSUPPORTED),
+                option if subnets.set(option, first, words) => {}
+                option => self.set(name, option, words, facts, findings),
             }
         }
-        subnet.insert_unless_empty("dns_nameservers", servers);
-        subnet.insert_unless_empty("routes", routes);
-        let further = more.iter().map(|address| {
+        subnets.first.insert_unless_empty("dns_nameservers", subnets.servers);
+        subnets.first.insert_unless_empty("routes", subnets.routes);
+        let further = subnets.more.iter().map(|address| {
             let fixed = [("type", "static"), ("control", interface.control), ("address", address)];
             Map::from(fixed.map(|(key, value)| (key, text(value))))
         });
         // ifupdown2 has addresses and gateways of both families in one stanza.
-        for mut subnet in std::iter::once(subnet).chain(further) {
+        let mut gateways = subnets.gateways;
+        for mut subnet in std::iter::once(subnets.first).chain(further) {
             let own = subnet.get("address").and_then(Node::as_str).map(is_ipv6);
             let gateway = match own {
                 Some(v6) => gateways[usize::from(v6)].pop_front(),
@@ -393,6 +300,123 @@ impl Device {
             findings.invalid(&gateway.at, "gateway", "no address of its family; ignored");
         }
     }
+
+    /// Adds what the command of a hook does; one that takes it down does nothing at boot. Returns whether it is known.
+    fn run(&mut self, name: &str, words: &[Node], is_up: bool, subnets: &mut Subnets) -> bool {
+        let command: Vec<&str> = words.iter().filter_map(Node::as_str).collect();
+        let at = |node: Node| Node { at: words[0].at.clone(), ..node };
+        let effects = effects(&command, name);
+        let is_known = effects.iter().all(Option::is_some);
+        for effect in effects.into_iter().flatten().filter(|_| is_up) {
+            match effect {
+                Effect::Route(route) => subnets.routes.push(at(route.into())),
+                Effect::Address(address) => subnets.more.push(address),
+                Effect::Mtu(mtu) => drop(self.entry.insert("mtu", number_or_text(&at(mtu.as_str().into())))),
+                Effect::Rule(rule) => self.rules.push(at(rule.into())),
+                Effect::None => {}
+            }
+        }
+        is_known
+    }
+
+    /// Sets an option of the link.
+    fn set(&mut self, name: &str, option: &str, words: &[Node], facts: &Facts, findings: &mut Findings) {
+        let first = &words[0];
+        let texts = || words.iter().filter_map(Node::as_str);
+        let names = || texts().filter(|name| *name != "none").map(String::from);
+        let text = |text: &str| Node { at: first.at.clone(), ..text.into() };
+        let joined = |separator: &str| text(&texts().collect::<Vec<_>>().join(separator));
+        match option {
+            "hwaddress" => {
+                let is_keyword = |word: &&Node| ["ether", "random"].map(Some).contains(&word.as_str());
+                let mac = words.iter().find(|word| !is_keyword(word)).cloned();
+                // ifupdown gives it to the interface. As in upstream it identifies a NIC that has it.
+                let new = mac.as_ref().and_then(Node::as_str).filter(|_| facts.mac_of(name).is_some());
+                let is_new = new.is_some_and(|new| facts.name_of(&new.to_ascii_lowercase()).is_none());
+                let key = if is_new { "macaddress" } else { "mac_address" };
+                if self.entry.get(key).is_none() {
+                    self.entry.insert_some(key, mac);
+                }
+            }
+            "accept-ra" => drop(self.entry.insert(option, first.as_str() != Some("0"))),
+            "autoconf" if is_1(first) => drop(self.entry.insert("accept-ra", true)),
+            // The network follows from the address.
+            "autoconf" | "network" => {}
+            "vlan-raw-device" => self.set_parent(name, first),
+            "vlan-id" => drop(self.entry.insert("vlan_id", number_or_text(first))),
+            "bond-slaves" | "slaves" => {
+                self.is_bond = true;
+                self.lower.extend(names());
+            }
+            "bond-master" => self.master = names().next(),
+            "bridge-ports" => {
+                self.is_bridge = true;
+                match bridge_ports(texts(), facts) {
+                    Some(ports) if ports.is_empty() && names().next().is_some() => {
+                        findings.invalid(&first.at, option, "no NIC fits; ignored");
+                    }
+                    Some(ports) => self.lower.extend(ports),
+                    None => findings.unknown(&first.at, option, UNSUPPORTED),
+                }
+            }
+            "bridge-hw" => self.entry.insert_some("mac_address", words.last().cloned()),
+            // The first one that is there.
+            "bond-primary" => drop(self.params.insert(option, first.clone())),
+            _ if option.starts_with("bond-") => drop(self.params.insert(option, joined(","))),
+            _ if option.starts_with("bridge-") => {
+                let key = option.replace('-', "_");
+                let value = match first.as_str() {
+                    _ if PORT_OPTIONS.contains(&&*key) => {
+                        let mut known =
+                            self.params.get(&key).map_or_else(Vec::new, |value| value.items().to_vec());
+                        known.push(joined(" "));
+                        Node::from(known)
+                    }
+                    Some("yes") => text("on"),
+                    Some("no") => text("off"),
+                    _ => first.clone(),
+                };
+                self.params.insert(key, value);
+            }
+            _ => findings.unknown(&first.at, option, UNSUPPORTED),
+        }
+    }
+}
+
+/// The subnets of a stanza: the first one, the addresses of the others, and gateways of IPv4 and of IPv6.
+#[derive(Default)]
+struct Subnets {
+    first: Map,
+    more: Vec<String>,
+    gateways: [VecDeque<Node>; 2],
+    routes: Vec<Node>,
+    servers: Vec<Node>,
+}
+
+impl Subnets {
+    /// Sets an option of a subnet; returns whether it is one.
+    fn set(&mut self, option: &str, first: &Node, words: &[Node]) -> bool {
+        match option {
+            "address" if self.first.get(option).is_some() => {
+                self.more.extend(first.as_str().map(String::from));
+            }
+            "gateway" => {
+                self.gateways[usize::from(first.as_str().is_some_and(is_ipv6))].push_back(first.clone());
+            }
+            // The MTU of IPv6.
+            "metric" | "mtu" => drop(self.first.insert(option, number_or_text(first))),
+            _ if SUBNET_OPTIONS.contains(&option) => drop(self.first.insert(option, first.clone())),
+            "dns-nameservers" => self.servers = words.to_vec(),
+            "dns-nameserver" => self.servers.extend(words.iter().cloned()),
+            "dns-search" | "dns-domain" => drop(self.first.insert("dns_search", words.to_vec())),
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn is_1(word: &Node) -> bool {
+    word.as_str() == Some("1")
 }
 
 /// Returns the ports of a bridge as in bridge-utils-interfaces(5): names, and the NICs that fit a pattern between `regex` and
