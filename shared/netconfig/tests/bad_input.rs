@@ -498,6 +498,12 @@ fn impossible_values_are_reported() {
             "bridges.b",
             "undefined member f",
         ),
+        ("{version: 2, tunnels: {t: {local: x}}}".into(), "tunnels.t.local", "expected an IP address; ignored"),
+        (
+            "{version: 2, openvswitch: {x: {mtu: y}}, vrfs: {v: {table: 99999999999, routes: [{to: default, via: 1.1.1.1}]}}}".into(),
+            "vrfs.v.table",
+            "expected a number from 0 to 4294967295; ignored",
+        ),
         (
             v2("routing-policy: [{from: 10.0.0.300, table: 7}]"),
             "ethernets.e.routing-policy[0].from",

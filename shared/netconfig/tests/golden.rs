@@ -199,7 +199,7 @@ bonds:
     const V1: &str = "\
 version: 1
 config:
-- {type: physical, name: eth0, keep_configuration: true, mtu: 9000, subnets: [{type: static, address: 10.0.0.2/8, mtu: 1400, scope: link, control: hotplug, metric: 3}]}
+- {type: physical, name: eth0, keep_configuration: true, mtu: 9000, subnets: [{type: static, address: 10.0.0.2/8, mtu: 1400, scope: link, control: manual, metric: 3}]}
 - {type: bridge, name: br0, bridge_interfaces: [eth0], mtu: 9, params: {bridge_fd: 3, bridge_waitport: [eth0 1]}}
 - {type: bond, name: b, bond_interfaces: [eth1], params: {bond-xmit_hash_policy: layer2, bond-unheard: 1}}
 - {type: route, destination: 10.0.0.0/8, gateway: 10.0.0.1}
@@ -214,6 +214,7 @@ config:
     const LOOPBACK_V2: &str = "{version: 2, ethernets: {lo: {addresses: [192.0.2.1/32]}, eth0: {dhcp4: on}}}";
     // Those with `!` are warnings at boot.
     const OF_BOTH: &str = "7:15 eth0.optional|14:138 b.parameters.learn-packet-interval";
+    const LEARN: &str = "14:138 b.parameters.learn-packet-interval";
     const KEEP: &str = "3:52 eth0.keep_configuration";
     const MTU: &str = "3:63 eth0.mtu";
     const CONTROL: &str = "3:148 eth0.subnets.control";
@@ -224,15 +225,15 @@ config:
     for (input, renderer, distro, wanted) in [
         (V2, "netplan", "debian", &[][..]),
         (V2, "networkd", "debian", &["5:16 eth0.wakeonlan"]),
-        (V2, "network-manager", "debian", &[OF_BOTH]),
+        (V2, "network-manager", "debian", &["7:15 eth0.optional"]),
         (V2, "sysconfig", "rhel", &[OF_BOTH]),
         (V2, "sysconfig", "sles", &[OF_BOTH]),
-        (V2, "eni", "debian", &["!9:32 eth0.dhcp4-overrides.use-dns"]),
+        (V2, "eni", "debian", &["!9:32 eth0.dhcp4-overrides.use-dns", LEARN]),
         (V1, "netplan", "debian", &[MTU, CONTROL, SCOPE, OTHERS]),
         (V1, "networkd", "debian", &[CONTROL, SCOPE, OTHERS]),
         (V1, "network-manager", "debian", &[KEEP, MTU, CONTROL, SCOPE, OTHERS]),
-        (V1, "sysconfig", "rhel", &[KEEP, MTU, CONTROL, SCOPE, FD, OTHERS]),
-        (V1, "sysconfig", "sles", &[KEEP, MTU, CONTROL, OTHERS]),
+        (V1, "sysconfig", "rhel", &[KEEP, MTU, SCOPE, FD, OTHERS]),
+        (V1, "sysconfig", "sles", &[KEEP, MTU, OTHERS]),
         (V1, "eni", "debian", &[MTU]),
         (LOOPBACK_V1, "netplan", "debian", &["!3:64 lo.subnets.address"]),
         (LOOPBACK_V1, "network-manager", "debian", &["!3:64 lo.subnets.address"]),
@@ -273,8 +274,10 @@ fn invalid_parts_are_not_passed_through() {
             "ethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.0/8, via: 10.0.0.1}]}}",
         ),
         (
-            "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {mode: [1]}}}, wifis: {w: {}}",
-            "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {}}}, ethernets: {e: {}}, wifis: {w: {}}",
+            "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {mode: [1]}}}, wifis: {w: {mtu: x, addresses: [1.1.1.1111/8, 10.0.0.5/8]}},\
+             vrfs: {v: {table: x, interfaces: []}, w: {table: 5, routes: [{to: default, via: 10.0.0.1}, {to: default, via: x}]}}",
+            "bonds: {b: {dhcp4: true, interfaces: [e, w], parameters: {}}}, ethernets: {e: {}}, wifis: {w: {addresses: [10.0.0.5/8]}},\
+             vrfs: {w: {table: 5, routes: [{to: default, via: 10.0.0.1}]}}",
         ),
         (
             "bonds: {b: {dhcp4: true, interfaces: [], mtu: 7, parameters: {mode: 1}}, c: {interfaces: [], parameters: {mode: '4'}}}",
@@ -483,6 +486,34 @@ fn metrics_of_further_default_routes_are_their_own() {
         let is_further = in_ifcfg.contains("10.0.0.1");
         let further = "ADDRESS0=0.0.0.0\nGATEWAY0=10.0.0.2\nNETMASK0=0.0.0.0\nMETRIC0=500\n";
         assert_eq!(files.contains(further), is_further, "{files}");
+    }
+}
+
+/// ifenslave reads ARP targets as words, networkd has a key in the file of the active member, and netplan the MTU of IPv6 beside DHCP.
+#[test]
+fn options_are_written_as_services_read_them() {
+    let bond = "version: 1\nconfig:\n- {type: bond, name: b, bond_interfaces: [e, f], params: {bond-mode: 1, bond-active_slave: f, \
+                bond-arp-interval: 9, bond-arp-ip-target: '10.0.0.1,10.0.0.2', bond-lp-interval: 3, bond-resend-igmp: 2}, subnets: [{type: dhcp}]}\n";
+    let dhcp = "version: 1\nconfig: [{type: physical, name: e, subnets: [{type: dhcp4, metric: 40, mtu: 1400, \
+                routes: [{network: 10.9.0.0/16, gateway: 10.0.0.2}]}, {type: dhcp6, mtu: 1300}]}]\n";
+    for (input, renderer, expected) in [
+        (bond, "eni", "bond-arp-ip-target 10.0.0.1 10.0.0.2\n"),
+        (bond, "networkd", "[Network]\nActiveSlave=yes\nBond=b\n"),
+        (bond, "networkd", "LearnPacketIntervalSec=3\nMode=active-backup\nResendIGMP=2\n"),
+        (
+            bond,
+            "netplan",
+            "learn-packet-interval: 3\n                mode: active-backup\n                resend-igmp: 2\n",
+        ),
+        // The metric of a lease is not that of other routes.
+        (
+            dhcp,
+            "netplan",
+            "ipv6-mtu: 1300\n            mtu: 1400\n            routes:\n            -   to: 10.9.0.0/16\n",
+        ),
+    ] {
+        let (files, _) = rendered(input, renderer, "debian");
+        assert!(files.contains(expected), "{renderer}: {files}");
     }
 }
 

@@ -36,7 +36,7 @@ fn check_names(build: &mut Builder) {
     };
     let is_invalid_id = |id: &str| id.contains('/') || id.chars().any(is_unsafe_in_files);
     let links = build.parsed.model.links.iter();
-    let invalid: Vec<String> =
+    let mut invalid: Vec<String> =
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in &invalid {
         let Place { at, key } = place(build, id);
@@ -47,18 +47,18 @@ fn check_names(build: &mut Builder) {
     let Model { version, links, .. } = &build.parsed.model;
     let too_long = links.iter().filter(|link| has_long_name(link, *version));
     let too_long: Vec<(String, bool)> = too_long.map(|link| (link.id.clone(), link.is_made())).collect();
-    for (id, is_made) in &too_long {
-        let Place { at, key } = place(build, id);
-        if *is_made {
+    for (id, is_made) in too_long {
+        let Place { at, key } = place(build, &id);
+        if is_made {
             build.discard_at(&at, &key, NAME_LENGTH, "ignoring the device");
             build.lose();
+            invalid.push(id);
         } else {
             // It may be an alternative name.
             build.report_invalid(&at, &key, NAME_LENGTH.into());
         }
     }
-    let too_long = too_long.into_iter().filter_map(|(id, is_made)| is_made.then_some(id));
-    let invalid: HashSet<String> = invalid.into_iter().chain(too_long).collect();
+    let invalid: HashSet<String> = invalid.into_iter().collect();
     build.remove(&|id| invalid.contains(id));
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();

@@ -141,18 +141,15 @@ impl Builder {
     pub fn address_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
         let servers = self.checked_list(map, path, key, string_text);
         let Some(node) = map.get(key) else { return servers };
+        let path = join_key(path, key);
         let is_valid = |server: &String| address::is_name_server(server);
         for (i, item) in node.items().iter().enumerate() {
             if string_text(item).is_some_and(|server| !is_valid(&server)) {
-                self.ignore(item, &format!("{}[{i}]", join_key(path, key)), "expected an IP address");
+                self.ignore(item, &format!("{path}[{i}]"), "expected an IP address");
             }
         }
         if node.as_str().is_some() && !servers.iter().all(is_valid) {
-            self.report_invalid(
-                &node.at,
-                &join_key(path, key),
-                "expected IP addresses; using the others".into(),
-            );
+            self.report_invalid(&node.at, &path, "expected IP addresses; using the others".into());
         }
         servers.into_iter().filter(is_valid).collect()
     }
@@ -175,11 +172,8 @@ impl Builder {
                 words
             }
             _ => {
-                self.report(
-                    node,
-                    &join_key(path, key),
-                    format!("expected a list of strings, found {}", node.kind()),
-                );
+                let problem = format!("expected a list of strings, found {}", node.kind());
+                self.report(node, &join_key(path, key), problem);
                 Vec::new()
             }
         }
@@ -286,20 +280,12 @@ impl Builder {
     }
 
     fn has_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
-        let problem = value_type.problem(node);
-        if let Some(problem) = &problem {
-            self.discard_value(node, path, problem);
-        }
-        problem.is_none()
+        value_type.problem(node).map(|problem| self.discard_value(node, path, problem)).is_none()
     }
 
     /// Does the same as [`Builder::has_type`] for a value without which the configuration still counts as complete.
     fn has_optional_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
-        let problem = value_type.problem(node);
-        if let Some(problem) = &problem {
-            self.ignore(node, path, problem);
-        }
-        problem.is_none()
+        value_type.problem(node).map(|problem| self.ignore(node, path, &problem)).is_none()
     }
 
     /// Returns whether DHCP is enabled.

@@ -15,7 +15,7 @@ use super::klibc;
 use super::scalar::is_ethernet_mac;
 use super::section::version_1;
 
-/// The words that build a device, with the value that each has without a parameter.
+/// The words that build a device, with the value that each has without a parameter. Bonds and teams with a name only have its members.
 const BUILDERS: [(&str, &str); 4] =
     [("bond", "bond0:eth0,eth1"), ("team", "team0:eth0,eth1"), ("bridge", "br0:eth0"), ("vlan", "")];
 
@@ -47,9 +47,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut network = Network { facts, findings, at, devices: Vec::new(), boot_nic: None };
     values("ifname").into_iter().for_each(|value| network.rename(value));
     for (key, default) in BUILDERS {
-        for value in values(key) {
-            network.build(key, if value.is_empty() { default } else { value });
-        }
+        values(key).into_iter().for_each(|value| network.build(key, value, default));
     }
     network.keep_existing_members();
     let boot_mac = values("BOOTIF").last().copied().filter(|_| !values("rd.bootif").contains(&"0"));
@@ -263,12 +261,16 @@ impl Network<'_> {
     }
 
     /// Adds the device of `bond=`, `team=`, `bridge=` or `vlan=`.
-    fn build(&mut self, key: &'static str, value: &str) {
-        let fields = split_fields(value);
+    fn build(&mut self, key: &'static str, value: &str, default: &str) {
+        let fields = split_fields(if value.is_empty() { default } else { value });
         let field = |i: usize| fields.get(i).map_or("", String::as_str);
         let name = field(0);
+        let members = match default.split_once(':') {
+            Some((_, members)) if fields.len() == 1 && key != "bridge" => members,
+            _ => field(1),
+        };
         let mut lower: Vec<String> =
-            field(1).split(',').filter(|l| !l.is_empty()).map(|l| self.resolved(l)).collect();
+            members.split(',').filter(|l| !l.is_empty()).map(|l| self.resolved(l)).collect();
         let kind = match key {
             "vlan" => {
                 let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -740,6 +742,8 @@ mod tests {
             ("ip=single-dhcp", String::new()),
             ("ip=link-local", String::new()),
             ("ip=ens3:none", String::new()),
+            // The members are eth0 and eth1.
+            ("bond=bond0 team=team1 bridge=br0 6 missing", String::new()),
             ("ifname=lan0:52:54:00:00:00:01", String::new()),
             ("ip=what 1 missing", String::new()),
             ("ip=x:::::: 1", String::new()),

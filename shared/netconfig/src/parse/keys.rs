@@ -96,9 +96,6 @@ const NESTED_KEYS: &[(&str, &[&str])] = &[
     ("routing-policy", &["from", "to", "table", "priority", "mark", "type-of-service"]),
 ];
 
-/// Options of bonds and bridges that netplan supports in addition to [`BOND_OPTIONS`] and [`BRIDGE_OPTIONS`].
-pub(super) const NETPLAN_ONLY_BOND_OPTIONS: &[&str] = &["resend-igmp"];
-
 impl Section {
     /// Returns the keys of the section's devices.
     fn keys(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
@@ -123,7 +120,7 @@ pub fn known_inner_keys(section: &str, key: &str) -> Vec<&'static str> {
     match (section, key) {
         ("bonds", "parameters") => {
             let names = BOND_OPTIONS.iter().flat_map(|option| [Some(option.netplan), option.alias]);
-            names.flatten().chain(NETPLAN_ONLY_BOND_OPTIONS.iter().copied()).collect()
+            names.flatten().collect()
         }
         (_, "parameters") => {
             let names = BRIDGE_OPTIONS.iter().map(|option| option.netplan);

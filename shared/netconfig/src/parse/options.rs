@@ -67,13 +67,7 @@ pub const BOND_OPTIONS: &[BondOption] = &[
     bond("down-delay", "downdelay", "DownDelaySec", Unit::Milliseconds, ValueType::Duration),
     bond("fail-over-mac-policy", "fail-over-mac", "FailOverMACPolicy", Unit::None, ValueType::Name),
     bond("lacp-rate", "lacp-rate", "LACPTransmitRate", Unit::None, ValueType::Name),
-    bond(
-        "learn-packet-interval",
-        "learn-packet-interval",
-        "LearnPacketIntervalSec",
-        Unit::None,
-        ValueType::Duration,
-    ),
+    bond("learn-packet-interval", "lp-interval", "LearnPacketIntervalSec", Unit::None, ValueType::Duration),
     bond("mii-monitor-interval", "miimon", "MIIMonitorSec", Unit::Milliseconds, ValueType::Duration),
     bond("min-links", "min-links", "MinLinks", Unit::None, ValueType::Number),
     bond("mode", "mode", "Mode", Unit::None, ValueType::Name),
@@ -87,6 +81,7 @@ pub const BOND_OPTIONS: &[BondOption] = &[
     },
     BondOption { networkd: None, ..bond("primary", "primary", "", Unit::None, ValueType::Name) },
     bond("primary-reselect-policy", "primary-reselect", "PrimaryReselectPolicy", Unit::None, ValueType::Name),
+    bond("resend-igmp", "resend-igmp", "ResendIGMP", Unit::None, ValueType::Number),
     bond("transmit-hash-policy", "xmit-hash-policy", "TransmitHashPolicy", Unit::None, ValueType::Name),
     bond("up-delay", "updelay", "UpDelaySec", Unit::Milliseconds, ValueType::Duration),
 ];
@@ -369,10 +364,8 @@ pub const ROUTE_ATTRIBUTES: &[RouteAttribute] = &[
 const OTHER_NUMBERS: &[&str] = &[
     "ad-actor-sys-prio",
     "ad-user-port-key",
-    "lp-interval",
     "num-unsol-na",
     "peer-notif-delay",
-    "resend-igmp",
     "bridge_gcint",
     "bridge_maxwait",
 ];

@@ -68,6 +68,8 @@ pub enum Level<'a> {
     Device(&'a str),
     /// Below that, and all of version 1.
     Inner,
+    /// Below a key that only netplan reads.
+    NetplanOnly,
 }
 
 impl Sanitized<'_> {
@@ -94,6 +96,7 @@ impl<'a> Level<'a> {
             Level::Sections => Level::Devices(name),
             Level::Devices(section) => Level::Device(section),
             Level::Device(_) | Level::Inner => Level::Inner,
+            Level::NetplanOnly => self,
         }
     }
 
@@ -104,6 +107,7 @@ impl<'a> Level<'a> {
             Level::Sections => keys::is_netplan_only_section(name),
             Level::Device(section) => keys::is_netplan_only(section, name),
             Level::Devices(_) | Level::Inner => false,
+            Level::NetplanOnly => true,
         }
     }
 }

@@ -29,16 +29,20 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
     let mut build = Builder::new(2);
     for (section, devices) in config.entries() {
         let name = section.scalar_text().unwrap_or_default();
-        if name == "wifis" {
-            let message = "wireless devices are supported by netplan only; ignored";
-            build.parsed.findings.unknown(&section.at, "network.wifis", message);
-        } else if keys::is_netplan_only_section(&name) {
-            build.parsed.findings.unknown(&section.at, join_key("network", &name), NETPLAN_ONLY);
-        }
         if keys::is_netplan_only_section(&name) {
-            build.elsewhere.extend(devices.entries().filter_map(|(id, _)| name_text(id)));
+            let path = join_key("network", &name);
+            build.parsed.findings.unknown(&section.at, &*path, NETPLAN_ONLY);
+            for (id, device) in devices.entries() {
+                let Some(id) = name_text(id) else { continue };
+                if name != "openvswitch" {
+                    check_other(&mut build, &name, &id, device, &join_key(&path, &id));
+                }
+                build.elsewhere.insert(id);
+            }
         }
     }
+    // No device of the model has an address of these.
+    (build.parsed.first_lost, build.parsed.first_discarded) = (None, None);
     build.parsed.findings.extend(keys::unknown_keys(config));
     for (name, parse_device) in SECTIONS {
         let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
@@ -79,6 +83,20 @@ fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: 
     }
 }
 
+/// Checks the keys of a device that only netplan configures: for an invalid value it rejects the whole file.
+fn check_other(build: &mut Builder, section: &str, id: &str, device: &Node, path: &str) {
+    common_fields(build, id, device, path, LinkKind::Unknown);
+    build.mac(device, path, "macaddress");
+    match section {
+        "tunnels" => ["local", "remote"].iter().for_each(|key| drop(build.peer(device, path, key))),
+        "vrfs" => {
+            build.name_list(device, path, "interfaces");
+            build.number(device, path, "table");
+        }
+        _ => {}
+    }
+}
+
 /// Parses the keys that every device has.
 fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
     let dhcp4 = dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain");
@@ -96,7 +114,7 @@ fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind:
         optional: build.flag(device, path, "optional"),
         keep_configuration: build.typed(device, path, "critical", ValueType::Flag),
         settings: build.settings(device, path),
-        subnets: subnets(build, device, path, [&dhcp4, &dhcp6], dns.clone()),
+        subnets: subnets(build, device, path, [&dhcp4, &dhcp6], dns.clone(), kind),
         dns,
         dhcp4,
         dhcp6,
@@ -191,12 +209,9 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     link.set_mac = build.mac(device, path, "macaddress");
     link.wakeonlan = build.flag(device, path, "wakeonlan");
     let mut new_name = build.name(device, path, "set-name");
+    let (written, name_path) = (device.get("set-name").unwrap_or(device), join_key(path, "set-name"));
     if new_name.take_if(|name| name.len() > MAX_NAME).is_some() {
-        build.discard_value(
-            device.get("set-name").unwrap_or(device),
-            &join_key(path, "set-name"),
-            NAME_LENGTH,
-        );
+        build.discard_value(written, &name_path, NAME_LENGTH);
     }
     let is_there = |name: &str| facts.nics.iter().any(|nic| nic.name == name);
     // NICs are renamed by their addresses. Without a match the ID is the name of the NIC.
@@ -204,8 +219,7 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
         || device.get("match").is_none_or(Node::is_null) && is_there(id);
     if is_matched && link.mac.is_none() && new_name.as_ref().is_some_and(|name| !is_there(name)) {
         new_name = None;
-        let problem = "a NIC is renamed only with match.macaddress; keeping its name";
-        build.report(device.get("set-name").unwrap_or(device), &join_key(path, "set-name"), problem);
+        build.report(written, &name_path, "a NIC is renamed only with match.macaddress; keeping its name");
     }
     if let Some(name) = new_name {
         link.name = name;
@@ -254,7 +268,7 @@ fn share_matched_nics(build: &mut Builder) {
 fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bond);
     link.mac = build.mac(device, path, "macaddress");
-    link.params = parameters(build, device, path, keys::NETPLAN_ONLY_BOND_OPTIONS, |name| {
+    link.params = parameters(build, device, path, |name| {
         let is_same = |option: &&BondOption| option.netplan == name || option.alias == Some(name);
         let option = BOND_OPTIONS.iter().find(is_same)?;
         Some((format!("bond-{}", option.ifupdown), option.value_type))
@@ -269,7 +283,6 @@ fn parameters(
     build: &mut Builder,
     device: &Node,
     path: &str,
-    netplan_only: &[&str],
     option: impl Fn(&str) -> Option<(String, ValueType)>,
 ) -> Map {
     let written = build.map(device, path, "parameters").into_iter().flat_map(Node::entries);
@@ -277,14 +290,8 @@ fn parameters(
     for (key, value) in written {
         let name = key.scalar_text().unwrap_or_default();
         let path = join_key(&join_key(path, "parameters"), &name);
-        match option(&name) {
-            Some((ifupdown, value_type)) => {
-                params.insert_some(ifupdown, build.option(value, &path, value_type));
-            }
-            None if netplan_only.contains(&&*name) => {
-                build.parsed.findings.unknown(&key.at, path, NETPLAN_ONLY);
-            }
-            None => {}
+        if let Some((ifupdown, value_type)) = option(&name) {
+            params.insert_some(ifupdown, build.option(value, &path, value_type));
         }
     }
     params
@@ -293,7 +300,7 @@ fn parameters(
 fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bridge);
     link.mac = build.mac(device, path, "macaddress");
-    link.params = parameters(build, device, path, &[], |name| {
+    link.params = parameters(build, device, path, |name| {
         let name = if name == "aging-time" { "ageing-time" } else { name };
         let option = BRIDGE_OPTIONS.iter().find(|option| option.netplan == name)?;
         Some((option.ifupdown.to_string(), option.value_type))
@@ -333,6 +340,7 @@ fn subnets(
     path: &str,
     dhcp: [&Dhcp; 2],
     mut servers: Option<Dns>,
+    kind: LinkKind,
 ) -> Vec<Subnet> {
     let mut subnets = Vec::new();
     for ((key, method), dhcp) in [("dhcp4", Method::Dhcp4), ("dhcp6", Method::Dhcp6)].into_iter().zip(dhcp) {
@@ -407,6 +415,8 @@ fn subnets(
         let Some(route) = build.route(item, &path, &ROUTE_KEYS) else { continue };
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
+            // A VRF has routes only.
+            None if kind == LinkKind::Unknown => {}
             None => build.report(item, &path, NO_SUBNET),
         }
     }

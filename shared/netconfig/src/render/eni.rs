@@ -46,10 +46,14 @@ const UNSUPPORTED: Unsupported = Unsupported {
         "use-routes" => !inet6 || is_on(value),
         known => known == "route-metric" && !inet6,
     },
-    has_bond_option: |_| true,
+    has_bond_option: |name| !UNREAD.split(' ').any(|unread| unread == name.replace('_', "-")),
     has_bridge_option: |_| true,
     global_ipv6_dns: false,
 };
+
+/// The options of bonds that ifenslave does not read.
+const UNREAD: &str =
+    "bond-all-slaves-active bond-arp-all-targets bond-lp-interval bond-min-links bond-resend-igmp";
 
 /// The old program `route` has gateways and metrics only.
 const UNSUPPORTED_WITHOUT_IP: Unsupported = Unsupported {
@@ -583,7 +587,8 @@ fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
         }
         _ => {
             let text = match key.strip_prefix("bond-") {
-                Some(option) => bond_value(&option.replace('-', "_"), value),
+                // ifenslave adds one word after the other.
+                Some(option) => bond_value(&option.replace('-', "_"), value).replace(',', " "),
                 None if ["bridge-ageing", "bridge-fd", "bridge-hello", "bridge-maxage"].contains(&key) => {
                     time(value, 1000.0)
                 }

@@ -7,7 +7,7 @@ use config::yaml::{Style, emit, emit_entry};
 use config::{Map, Node, Value};
 use system::{System, debug};
 
-use crate::address::{is_in_subnet, is_ipv6};
+use crate::address::is_in_subnet;
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::sanitize::Level;
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
@@ -219,15 +219,13 @@ fn addresses(device: &mut Map, link: &Link, global: &Dns) {
                     route.insert_some("metric", subnet.metric.clone());
                     push(device, "routes", Node::from(route));
                 }
-                match &subnet.mtu {
-                    Some(mtu) if is_ipv6(address) => {
-                        device.insert("ipv6-mtu", mtu.clone());
-                    }
-                    Some(mtu) => mtu4 = Some(mtu.clone()),
-                    None => {}
-                }
             }
             Method::Manual | Method::Loopback | Method::Auto => {}
+        }
+        if subnet.is_ipv6() {
+            device.insert_some("ipv6-mtu", subnet.mtu.clone());
+        } else {
+            mtu4 = subnet.mtu.clone().or(mtu4);
         }
         for route in subnet.routes.iter().filter(|_| subnet.method != Method::Manual) {
             push(device, "routes", route_entry(route, subnet));
@@ -262,7 +260,9 @@ fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, settings: &Dhcp) {
 fn route_entry(route: &Route, subnet: &Subnet) -> Node {
     let mut entry = Map::from([("to", format!("{}/{}", route.network, route.prefix).into())]);
     entry.insert_some("via", route.gateway.as_deref());
-    entry.insert_some("metric", route.metric.map(Node::from).or_else(|| subnet.metric.clone()));
+    // The metric of a lease is that of its own routes.
+    let of_subnet = subnet.metric.as_ref().filter(|_| subnet.method.is_static());
+    entry.insert_some("metric", route.metric.map(Node::from).or_else(|| of_subnet.cloned()));
     entry.insert_some("table", route.table.clone());
     entry.insert_some("from", route.from.as_deref());
     entry.insert_some("scope", route.scope.as_deref());

@@ -72,9 +72,11 @@ fn key_at(node: &Node, path: &str, is_there: &dyn Fn(&Position) -> bool) -> Opti
 fn without_value(network: &Node, is_there: &dyn Fn(&Position) -> bool) -> Option<(String, Node)> {
     let key = key_at(network, "network", is_there)?;
     let key = key.split(".match").next().map_or("", whole);
+    // A network without its password would be another one.
+    let is_ours = !Level::Sections.is_netplan_only(key.split('.').nth(1).unwrap_or_default());
     let left = |keys: HashSet<&str>| without(network, "network", Level::Sections, &keys);
     Some((key.to_string(), left(HashSet::from([key]))))
-        .filter(|(_, without)| *without != left(HashSet::new()))
+        .filter(|(_, without)| is_ours && *without != left(HashSet::new()))
 }
 
 /// Returns the configuration without the device that is at a position or that netplan's message begins with, and its key.

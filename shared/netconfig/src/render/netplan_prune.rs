@@ -109,16 +109,16 @@ fn set_on_link(device: &mut Map, gateway: &str) {
     device.insert("routes", routes);
 }
 
-/// Returns the key of what is removed with a value.
+/// Returns the key of what is removed with a value: a route, a rule, a VLAN without its ID, a VRF without its table.
 pub fn whole(key: &str) -> &str {
     let lists = [".routes[", ".routing-policy["];
     let item = lists.iter().find_map(|list| key.find(list).map(|start| start + list.len()));
     if let Some(end) = item.and_then(|start| key[start..].find(']').map(|end| start + end + 1)) {
         return &key[..end];
     }
-    let is_vlan = key.starts_with("network.vlans.");
-    let device = [".id", ".link"].iter().find_map(|part| key.strip_suffix(part));
-    device.filter(|_| is_vlan).unwrap_or(key)
+    let needs = ["network.vlans.", "network.vrfs."].iter().any(|section| key.starts_with(section));
+    let device = [".id", ".link", ".table"].iter().find_map(|part| key.strip_suffix(part));
+    device.filter(|_| needs).unwrap_or(key)
 }
 
 /// Returns a value in netplan's type; `None` for one that is not set.
@@ -199,8 +199,10 @@ pub fn without(node: &Node, path: &str, level: Level<'_>, removed: &HashSet<&str
                 if removed.contains(path.as_str()) && !is_off {
                     continue;
                 }
-                if level.is_netplan_only(&name) {
+                if matches!(level, Level::Device(_)) && level.is_netplan_only(&name) {
                     kept.insert(key.clone(), value.clone());
+                } else if level.is_netplan_only(&name) {
+                    kept.insert(key.clone(), without(value, &path, Level::NetplanOnly, removed));
                 } else if matches!(level, Level::Devices(_)) && value.is_null() {
                     kept.insert(key.clone(), Map::new());
                 } else if let Some(written) = in_type(&name, &path, value) {
@@ -221,8 +223,9 @@ pub fn without(node: &Node, path: &str, level: Level<'_>, removed: &HashSet<&str
         Value::Seq(items) => {
             let items = items.iter().enumerate().map(|(i, item)| (format!("{path}[{i}]"), item));
             let kept = items.filter(|(path, item)| !removed.contains(path.as_str()) && !item.is_null());
+            let level = if level.is_netplan_only("") { level } else { Level::Inner };
             let kept = kept.map(|(item_path, item)| {
-                let mut item = without(item, &item_path, Level::Inner, removed);
+                let mut item = without(item, &item_path, level, removed);
                 complete(path, &mut item);
                 item
             });

@@ -47,12 +47,15 @@ const UNSUPPORTED: Unsupported = Unsupported {
     has_override: |known, _, inet6| !inet6 || known.networkd6.is_some(),
     has_bond_option: |name| {
         let bare = name.strip_prefix("bond-");
-        bare == Some("primary")
+        MEMBERS.iter().any(|(key, _)| *key == name)
             || BOND_OPTIONS.iter().any(|option| Some(option.ifupdown) == bare && option.networkd.is_some())
     },
     has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
     global_ipv6_dns: false,
 };
+
+/// The options of bonds that name a member, with the key of that member.
+const MEMBERS: [(&str, &str); 2] = [("bond-primary", "PrimarySlave"), ("bond-active-slave", "ActiveSlave")];
 
 /// Returns whether systemd-networkd can be used. Upstream looks for `ip` and `systemctl`; a minimal image has the service
 /// without `ip`, which the service does not need.
@@ -182,9 +185,11 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sectio
     if let Some(bond) = &link.bond {
         unit.add("Network", "Bond", bond);
         // A member has the options of its bond.
-        let primary = link.params.get("bond-primary").map(python_str);
-        if primary.is_some_and(|primary| primary == link.name || link.matched.contains(&primary)) {
-            unit.add("Network", "PrimarySlave", "yes");
+        for (option, key) in MEMBERS {
+            let member = link.params.get(option).map(python_str);
+            if member.is_some_and(|member| member == link.name || link.matched.contains(&member)) {
+                unit.add("Network", key, "yes");
+            }
         }
     }
     for bridge in topology.bridges.get(&*link.name).into_iter().flatten() {

@@ -36,13 +36,7 @@ const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
         link::KEEP_CONFIGURATION,
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
     ],
-    subnet: &[
-        subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
-        subnet::BROADCAST,
-        subnet::POINTOPOINT,
-        subnet::SCOPE,
-        subnet::ROUTE_MSS,
-    ],
+    subnet: &[subnet::BROADCAST, subnet::POINTOPOINT, subnet::SCOPE, subnet::ROUTE_MSS],
     route: &[
         route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r)),
         // NetworkManager ignores a route with the name of a table.
@@ -65,11 +59,7 @@ const UNSUPPORTED_SUSE: Unsupported = Unsupported {
         link::MTU.when(has_other_mtu_in_ipv4_subnet),
     ],
     route: &[route::NO_GATEWAY.when(|r| !ifcfg::has_next_hop(r))],
-    subnet: &[
-        subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
-        subnet::MTU.when(|s| s.is_ipv6()),
-        subnet::METRIC6,
-    ],
+    subnet: &[subnet::MTU.when(|s| s.is_ipv6()), subnet::METRIC6],
     has_setting: |setting, value| ifcfg::has_setting(IfcfgDialect::Suse, setting, value),
     has_override: |known, value, inet6| ifcfg::has_override(IfcfgDialect::Suse, known, value, inet6),
     has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|(known, _)| *known == name),

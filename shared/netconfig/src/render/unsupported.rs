@@ -94,8 +94,7 @@ pub mod subnet {
     use crate::model::Subnet;
 
     // Not essential: the initramfs has brought up the NICs for which it leaves this.
-    pub const CONTROL: Key<Subnet> =
-        Key::new("control", "", |s| matches!(s.control.as_deref(), Some("manual" | "hotplug")));
+    pub const CONTROL: Key<Subnet> = Key::new("control", "", |s| s.control.as_deref() == Some("manual"));
     pub const BROADCAST: Key<Subnet> = Key::new("broadcast", "", |s| s.broadcast.is_some());
     pub const POINTOPOINT: Key<Subnet> = Key::essential("pointopoint", "", |s| s.pointopoint.is_some());
     pub const SCOPE: Key<Subnet> = Key::new("scope", "", |s| s.scope.is_some());
