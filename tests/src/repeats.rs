@@ -40,6 +40,7 @@ const REPEATS: &[(&str, &[&str], &str)] = &[
     ("mounts", &["swapon -a"], REQUEST),
     ("ntp", &["systemctl reload-or-restart"], STAND_IN),
     ("package_update_upgrade_install", &["dnf ", "tdnf ", "zypper ", "apk ", "snap install"], REQUEST),
+    ("package_update_upgrade_install", &["transactional-update "], REQUEST),
     ("phone_home", &["POST", "GET"], "a report of each run"),
     ("power_state_change", &[""], "the end of each boot that the user asked for"),
     ("puppet", &["puppet config"], QUERY),

@@ -13,6 +13,8 @@ use crate::{Distro, PackageManager};
 const TIMEOUT: Duration = Duration::from_secs(3600);
 // Wait: modules | another process to release apt's lock | -
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+/// transactional-update(8) writes it with each new snapshot.
+const SNAPSHOT_MARKER: &str = "/run/reboot-needed";
 const APT_LOCKS: [&str; 4] = [
     "/var/lib/dpkg/lock",
     "/var/lib/dpkg/lock-frontend",
@@ -83,8 +85,6 @@ pub enum Verb {
     Upgrade,
     /// Install packages.
     Install,
-    /// Install packages after a run that may have installed others.
-    InstallMore,
     /// Find out whether packages can be installed; for apt only.
     Simulate,
 }
@@ -139,7 +139,7 @@ impl PackageManager {
         let tail = match verb {
             Verb::Update => update,
             Verb::Upgrade => upgrade,
-            Verb::Install | Verb::InstallMore => install,
+            Verb::Install => install,
             Verb::Simulate => &["install", "--simulate"],
         };
         [head, tail].concat()
@@ -319,7 +319,7 @@ impl Distro {
         for package in packages {
             let result = match deadline.is_expired() {
                 true => Err(Error::new("no package was installed in the last ten minutes")),
-                false => self.run_manager(sys, Verb::InstallMore, std::slice::from_ref(package), apt),
+                false => self.run_manager(sys, Verb::Install, std::slice::from_ref(package), apt),
             };
             match result {
                 Ok(()) => deadline = Deadline::after(TIME_WITHOUT_SUCCESS),
@@ -339,18 +339,17 @@ impl Distro {
 
     fn run_manager(&self, sys: &System, verb: Verb, packages: &[Package], apt: &AptOptions) -> Result<()> {
         let _activity = sys.begin_activity(describe(verb, packages));
-        if self.package_manager == PackageManager::Zypper && is_transactional(sys) {
+        if verb != Verb::Update && self.package_manager == PackageManager::Zypper && is_transactional(sys) {
             let mut argv: Vec<String> =
                 ["transactional-update", "--non-interactive", "--drop-if-no-change"].map(Into::into).into();
-            match verb {
-                Verb::Update => return Ok(()),
-                Verb::Upgrade => argv.push("up".into()),
-                Verb::Install | Verb::InstallMore | Verb::Simulate => {
-                    // What the previous run installed is in the snapshot of the next boot, not in the running one.
-                    argv.extend((verb == Verb::InstallMore).then(|| "--continue".into()));
-                    argv.extend(["pkg", "install", "--auto-agree-with-licenses"].map(Into::into));
-                    argv.extend(packages.iter().flat_map(|p| self.package_manager.package_args(p)));
-                }
+            // An earlier run made a snapshot for the next boot. Without this option the new one, based on the running system, would
+            // replace it.
+            argv.extend(sys.exists(SNAPSHOT_MARKER).then(|| "--continue".into()));
+            if verb == Verb::Upgrade {
+                argv.push("up".into());
+            } else {
+                argv.extend(["pkg", "install", "--auto-agree-with-licenses"].map(Into::into));
+                argv.extend(packages.iter().flat_map(|p| self.package_manager.package_args(p)));
             }
             return sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)).map(drop);
         }
@@ -436,7 +435,7 @@ fn describe(verb: Verb, packages: &[Package]) -> String {
     match verb {
         Verb::Update => return "updating the package lists".into(),
         Verb::Upgrade => return "upgrading packages".into(),
-        Verb::Install | Verb::InstallMore | Verb::Simulate => {}
+        Verb::Install | Verb::Simulate => {}
     }
     let names: Vec<&str> = packages.iter().take(SHOWN).map(|package| package.name.as_str()).collect();
     let names = redacted_urls(&names.join(", "));
