@@ -173,7 +173,7 @@ impl Distro {
             }
             LocaleMethod::Gentoo => {
                 self.warn_of_other_file(sys, file, "/etc/env.d/02locale");
-                let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
+                let text = "C.UTF8 UTF-8\nen_US.UTF-8 UTF-8\n";
                 if !must_run(sys.write(LOCALE_GEN, text, WriteOptions::default())?) {
                     return Ok(());
                 }
