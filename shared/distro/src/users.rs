@@ -263,7 +263,9 @@ fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
 /// Returns whether passwd(1) is busybox', which cannot expire passwords, and fails for a password that is unlocked already.
 fn has_busybox_passwd(sys: &System) -> bool {
     let target = sys.which("passwd").and_then(|path| sys.read_link(path).ok());
-    target.is_some_and(|target| matches!(target.rsplit('/').next(), Some("bbsuid" | "busybox")))
+    let name = target.as_deref().and_then(|target| target.rsplit('/').next()).unwrap_or_default();
+    // Alpine has bbsuid, Yocto busybox.suid.
+    name == "bbsuid" || name.starts_with("busybox")
 }
 
 const NOT_A_DATE: &str = "expiredate is not a date, so that the account has expired";

@@ -348,12 +348,11 @@ fn a_rule_of_sudo_may_be_continued() {
     }
 }
 
-/// Alpine's passwd is busybox': it has no --expire, and fails for a password that is unlocked already.
+/// The passwd of Alpine and Yocto is busybox': it has no --expire, and fails for a password that is unlocked already.
 #[test]
 fn passwords_are_unlocked_and_expired_with_busybox() {
-    for (message, is_unlocked) in
-        [("passwd: password for old is already unlocked", true), ("passwd: must be suid", false)]
-    {
+    for program in ["bbsuid", "busybox.suid", "busybox"] {
+        let message = if program == "busybox" { "must be suid" } else { "old is already unlocked" };
         let sandbox = machine(
             "users: [{name: old, lock_passwd: false, plain_text_passwd: hunter2}]\n\
              chpasswd: {users: [{name: old, password: hunter2, type: text}]}",
@@ -361,14 +360,14 @@ fn passwords_are_unlocked_and_expired_with_busybox() {
         // Where it is depends on whether /bin and /usr/bin are one directory.
         sandbox.stub("passwd", &format!("echo '{message}' >&2; exit 1"));
         let passwd = sandbox.top.join("usr/sbin/passwd");
-        std::fs::rename(&passwd, passwd.with_file_name("bbsuid")).unwrap();
-        std::os::unix::fs::symlink("bbsuid", &passwd).unwrap();
-        assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), is_unlocked, "{message}");
+        std::fs::rename(&passwd, passwd.with_file_name(program)).unwrap();
+        std::os::unix::fs::symlink(program, &passwd).unwrap();
+        assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), program != "busybox", "{program}");
         sandbox.run(&set_passwords::MODULE).unwrap();
         assert_eq!(
             sandbox.calls(),
             "chpasswd\n< old:hunter2\npasswd -u old\nchpasswd\n< old:hunter2\n",
-            "{message}"
+            "{program}"
         );
         assert_eq!(sandbox.file("/etc/shadow").0, "root:*:1::::::\nold:!:0::::::\n");
     }
