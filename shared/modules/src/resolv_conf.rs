@@ -30,8 +30,8 @@ const DISTROS: &[&str] = &[
     "sles",
     "suse",
 ];
-/// The supported distributions whose resolver is systemd-resolved.
-const WITH_RESOLVED: [&str; 3] = ["azurelinux", "mariner", "photon"];
+/// The distributions whose resolver is systemd-resolved.
+const WITH_RESOLVED: &str = "aosc azurelinux mariner photon";
 
 config::keys! {
     pub struct ResolvConf {
@@ -99,7 +99,8 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         return Ok(());
     };
-    if WITH_RESOLVED.contains(&context.distro.name) {
+    let has_resolved = WITH_RESOLVED.split(' ').any(|name| name == context.distro.name);
+    if has_resolved {
         let unsupported = [
             ("domain", wanted.domain.is_some()),
             ("sortlist", !wanted.sortlist.is_empty()),
@@ -109,7 +110,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             warning!(sys, "resolv_conf.{key} is not supported by systemd-resolved; ignored");
         }
     }
-    let (path, template) = match WITH_RESOLVED.contains(&context.distro.name) {
+    let (path, template) = match has_resolved {
         true => ("/etc/systemd/resolved.conf", "systemd.resolved.conf"),
         false => ("/etc/resolv.conf", "resolv.conf"),
     };
