@@ -166,6 +166,7 @@ static BOND_2: Definition = Definition {
                 key("gratuitous-arp", &[INT]).doc("The number of gratuitous ARP packets after a failover."),
                 key("packets-per-slave", &[INT]).doc("The number of packets before the next member in mode balance-rr. 0 selects members at random."),
                 key("primary-reselect-policy", &[word("always"), word("better"), word("failure")]).doc("When the primary member becomes active again."),
+                key("resend-igmp", &[INT]).doc("The number of IGMP membership reports after a failover."),
                 key("learn-packet-interval", &[STR, INT]).doc("The interval of learning packets to the switches in seconds."),
             ])
             .open()]
