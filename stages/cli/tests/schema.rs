@@ -724,7 +724,8 @@ fn files_of_the_image_are_validated() {
         machine.put(name, text);
         machine.root.join(name).display().to_string()
     };
-    let keys = "datasource_list: [NoCloud]\nsystem_info: {distro: debian}\nnetwork: {config: disabled}\n";
+    let keys = "datasource_list: [nocloud, None]\nsystem_info: {distro: debian}\nnetwork: {config: disabled}\n\
+                datasource: {OpenNebula: {parseuser: nobody}}\n";
     let good = file("etc/cloud/cloud.cfg.d/90.cfg", keys);
     let header = file("etc/cloud/cloud.cfg.d/91.cfg", &format!("#cloud-config\n{keys}"));
     let elsewhere = file("92.cfg", keys);
@@ -736,7 +737,7 @@ fn files_of_the_image_are_validated() {
     let settings = file(
         "etc/cloud/cloud.cfg.d/96.cfg",
         "datasource:\n  OpenStack: {timeuot: 3, max_wait: 7200, retries: -1, timeout: '30'}\n  Joyent: {base64_al: true}\n  \
-         LXD: {_x: 1, max_wait_cached: 5}\n  Ec2: null\n",
+         LXD: {_x: 1, max_wait_cached: 5}\n  Ec2: null\ndatasource_list: [nocloud, DataSourceEc2]\n",
     );
     let template = file("etc/cloud/cloud.cfg.d/94.cfg", "## template: jinja\nhostnam: {{ v1.platform }}\n");
     let user_data = file("95.cfg", "#cloud-config\ndatasource_list: [NoCloud]\n");
@@ -763,6 +764,8 @@ fn files_of_the_image_are_validated() {
                 "96.cfg:2:15: error: datasource.OpenStack.timeuot: unknown key; did you mean 'timeout'?",
                 "96.cfg:2:37: error: datasource.OpenStack.max_wait: expected from 0 to 3600",
                 "96.cfg:2:52: error: datasource.OpenStack.retries: expected from 0 to 3600",
+                "96.cfg:6:19: error: datasource_list: ds-identify does not know this spelling of NoCloud",
+                "96.cfg:6:28: error: datasource_list: ds-identify does not know this spelling of Ec2",
                 "96.cfg:3:12: error: datasource.Joyent.base64_al: unknown key; did you mean 'base64_all'?",
             ],
         ),

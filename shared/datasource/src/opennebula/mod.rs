@@ -3,6 +3,7 @@
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
 //! | `dsmode` | `local`, `net` or `disabled` | `net` | The stage in which user-data is processed, unless the metadata has it. `disabled` ignores the data. |
+//! | `parseuser` | a string | – | Ignored: no user runs the disc's script. |
 
 mod network;
 

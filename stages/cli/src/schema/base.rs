@@ -49,21 +49,26 @@ pub fn findings_of_machine(machine: &Machine, inputs: &[MergeInput]) -> Vec<Find
     machine.settings.findings.iter().cloned().chain(found).filter(is_wrong).collect()
 }
 
-/// Returns the names of datasources that do not exist.
-fn datasource_names(root: &Node) -> Vec<Finding> {
-    let list = root.get("datasource_list").and_then(Node::as_seq).unwrap_or_default().iter();
-    let keys =
-        root.get("datasource").and_then(Node::as_map).into_iter().flat_map(Map::iter).map(|(key, _)| key);
+/// Returns the names of datasources that do not exist, and those that ds-identify does not know in this spelling. It does not look
+/// at a name that is alone in the list, and the boot accepts each spelling.
+fn datasource_names(root: &Node) -> Findings {
+    let list = root.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+    let is_alone = list.len() == 1 || list.len() == 2 && list[1].as_str() == Some("None");
+    let keys = root.get("datasource").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    let keys = keys.map(|(name, _)| ("datasource", name));
     let known = || clouds::CLOUDS.iter().map(|cloud| cloud.name);
     let mut found = Findings::default();
-    for (key, node) in list.map(|name| ("datasource_list", name)).chain(keys.map(|name| ("datasource", name)))
-    {
+    for (key, node) in list.iter().map(|name| ("datasource_list", name)).chain(keys) {
         let is_known = |name: &str| clouds::cloud(name).is_some() || (key, name) == ("datasource", JOYENT);
-        if let Some(name) = node.as_str().filter(|name| !is_known(name)) {
-            found.unknown(&node.at, key, format!("unknown datasource{}", config::suggestion(name, known())));
-        }
+        let Some(name) = node.as_str().filter(|name| !is_known(name)) else { continue };
+        let message = match known().find(|known| key == "datasource_list" && clouds::is_name(name, known)) {
+            Some(_) if is_alone => continue,
+            Some(known) => format!("ds-identify does not know this spelling of {known}"),
+            None => format!("unknown datasource{}", config::suggestion(name, known())),
+        };
+        found.unknown(&node.at, key, message);
     }
-    found.iter().cloned().collect()
+    found
 }
 
 /// A line for each datasource: its name and those of its settings (`make generated`).
@@ -122,7 +127,7 @@ fn findings(root: &Node) -> Vec<Finding> {
         finding.message += &config::suggestion(&finding.key, modules::IMAGE_ONLY_KEYS.iter().copied());
     }
     all.extend(schema::check_image(root).iter().cloned());
-    all.extend(datasource_names(root));
+    all.extend(datasource_names(root).iter().cloned());
     all.extend(datasource_settings(root).iter().cloned());
     // `config: disabled` is not a network configuration.
     if let Some(network) =
