@@ -263,33 +263,27 @@ fn typo_in_the_map_of_users_is_reported() {
     let (code, page) =
         page_of(&sandbox, "sed -i /^bob:/d $root/etc/passwd; rm $root/var/lib/cloud/instances/*/new-users");
     assert_eq!(code, Some(1));
-    assert_found(
-        &page,
-        "warning",
-        "user-data part-001, line 5",
-        "users.ann.shlel: unknown key; did you mean 'shell'?",
-    );
-    assert_found(
-        &page,
-        "error",
-        "user-data part-001, line 6",
-        "user bob is configured and not in /etc/passwd",
-    );
+    let typo = "users.ann.shlel: unknown key; did you mean 'shell'?";
+    assert_found(&page, "warning", "user-data part-001, line 5", typo);
+    let missing = "user bob is configured and not in /etc/passwd";
+    assert_found(&page, "error", "user-data part-001, line 6", missing);
 }
 
+/// But not one whom useradd refused, nor null, nor a time zone that does not exist.
 #[test]
 fn missing_user_is_reported() {
-    let sandbox = Sandbox::new("doctor-user");
+    let text = "#cloud-config\nusers:\n- name: alice\n- name: \"123\"\n- null\ntimezone: Mars/Phobos\n";
+    let sandbox = Sandbox::with_user_data("doctor-user", text);
     sandbox.boot();
-    let remove = "sed -i /^alice:/d $root/etc/passwd; rm $root/var/lib/cloud/instances/*/new-users";
+    let remove = "sed -i /^alice/d $root/etc/passwd $root/var/lib/cloud/instances/*/new-users; \
+                  ln -sfn /usr/share/zoneinfo/Etc/UTC $root/etc/localtime";
     let (code, page) = page_of(&sandbox, remove);
     assert_eq!(code, Some(1));
-    assert_found(
-        &page,
-        "error",
-        "user-data part-001, line 8",
-        "user alice is configured and not in /etc/passwd",
-    );
+    let missing = "user alice is configured and not in /etc/passwd";
+    assert_found(&page, "error", "user-data part-001, line 3", missing);
+    for untrue in ["user 123", "user None", "something changed it"] {
+        assert!(!page["findings"].to_string().contains(untrue), "{untrue}: {page:#}");
+    }
 }
 
 /// A module that is repeated reads the user-data as it was stored.

@@ -49,7 +49,8 @@ impl Hasher {
 
     /// Adds the bytes of another hasher, in steps of their number.
     pub fn combine(&mut self, other: &Hasher) {
-        let shifted = (0..other.length).fold(self.sum, |rest, _| TABLE[usize::from(rest as u8)] ^ (rest >> 8));
+        let shifted =
+            (0..other.length).fold(self.sum, |rest, _| TABLE[usize::from(rest as u8)] ^ (rest >> 8));
         self.sum = shifted ^ other.sum;
         self.length += other.length;
     }

@@ -32,6 +32,6 @@ pub use table::{Distro, Family};
 pub use timezone::{has_zones, zone_file};
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{
-    EXPIRED, NewUser, adduser_argv, complete_groups, complete_home, incomplete_user, is_password_field,
-    is_portable_name, is_ubuntu_core, locked_users, remove_stale_locks, useradd_argv,
+    EXPIRED, NewUser, adduser_argv, complete_groups, complete_home, ends_login, incomplete_user,
+    is_password_field, is_portable_name, is_ubuntu_core, locked_users, remove_stale_locks, useradd_argv,
 };

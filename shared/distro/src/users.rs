@@ -214,6 +214,11 @@ pub fn is_portable_name(name: &str) -> bool {
         && !name.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Returns whether a shell ends a login.
+pub fn ends_login(shell: &str) -> bool {
+    matches!(shell.rsplit('/').next(), Some("nologin" | "false"))
+}
+
 /// Returns whether useradd(8) creates a group with the user's name, by login.defs(5).
 fn has_user_groups(sys: &System) -> bool {
     login_setting(sys, "USERGROUPS_ENAB").is_some_and(|value| value.eq_ignore_ascii_case("yes"))

@@ -85,8 +85,6 @@ pub const NEW_USERS: &str = "new-users";
 /// The path of the default user's name in a layer of the configuration.
 const DEFAULT_NAME: [&str; 3] = ["system_info", "default_user", "name"];
 const KEYS: &str = "ssh_authorized_keys";
-/// Shells that end a login.
-const NO_LOGIN: [&str; 2] = ["nologin", "false"];
 
 /// What decides which of the configured users are used.
 pub struct Machine<'a> {
@@ -105,9 +103,9 @@ impl Machine<'_> {
     fn can_log_in(&self, (name, map): &(String, Map)) -> bool {
         let ways = [KEYS, "ssh_import_id", "passwd", "hashed_passwd", "plain_text_passwd", "snapuser"];
         let shell = (self.shell)(name).or_else(|| map.get("shell")?.scalar_text()).unwrap_or_default();
-        let has_shell = !NO_LOGIN.contains(&shell.rsplit('/').next().unwrap_or_default());
         name == "default"
-            || has_shell && ways.iter().any(|key| map.get(key).is_some_and(|value| !value.is_falsy()))
+            || !distro::ends_login(&shell)
+                && ways.iter().any(|key| map.get(key).is_some_and(|value| !value.is_falsy()))
     }
 
     /// Returns the image's default user with its valid keys. A name that cannot be used is replaced by that of a weaker layer,

@@ -104,7 +104,7 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
         page.findings.warning(place_at(&name.at, key), format!("{key}: {problem}"), remedy);
     }
     let zone = merged.get("timezone").and_then(|node| Some((node, node.as_str()?)));
-    if let Some((node, zone)) = zone
+    if let Some((node, zone)) = zone.filter(|(_, zone)| distro::zone_file(sys, zone).is_ok())
         && let Ok(target) = sys.read_link("/etc/localtime")
         && !target.ends_with(&format!("/{zone}"))
     {

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use config::{Node, Position, Value};
+use config::{FromNode as _, Node, Position, Reader, Value};
 use modules::{is_cut, key_of, key_paths};
 use serde_json::json;
 use system::{Command, User as Account};
@@ -28,8 +28,6 @@ const KEY_SOURCES: [&str; 3] = ["ssh_authorized_keys", "ssh-authorized-keys", "s
 const PASSWORD_SOURCES: [&str; 3] = ["passwd", "hashed_passwd", "plain_text_passwd"];
 /// The remedy for keys that were not written.
 const KEY_ERRORS: &str = "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)";
-/// Shells that end a login.
-const NO_LOGIN: [&str; 2] = ["nologin", "false"];
 
 /// A configured user.
 pub struct User<'a> {
@@ -142,10 +140,14 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
         let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
             // Users of libnss-extrausers and snap are not looked for.
             let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
-            let others = || page.findings.all.iter();
-            // A name that no account can have is reported already.
-            let is_reported = name != user.name && others().any(|f| f.place == place);
+            // What useradd said, and a name that no account can have, are reported already.
+            let command = format!("useradd {} ", encoding::shell::quote(&user.name));
+            let mut others = page.findings.all.iter();
+            let is_reported = others.any(|f| f.shows(&command) || name != user.name && f.place == place);
             let was_made = made.lines().any(|made| made == user.name) && !has_errors;
+            if is_reported || is_elsewhere {
+                continue;
+            }
             if was_made {
                 let problem =
                     format!("user {name}, whom this instance's first boot created, is not in /etc/passwd");
@@ -154,7 +156,7 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
                     problem,
                     "if the account was not removed on purpose: restore /etc/passwd, or boot a new instance",
                 );
-            } else if !is_elsewhere && !user.is_default && !is_reported {
+            } else if !user.is_default {
                 let mut problem = format!("user {name} is configured and not in /etc/passwd");
                 let mut remedy =
                     format!("see the errors of users_groups; {}", results::repeat("users_groups"));
@@ -280,11 +282,7 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
 
 /// Returns whether an account is root's or a person's, with a shell.
 fn is_human(account: &Account) -> bool {
-    (account.uid == 0 || (1000..60000).contains(&account.uid)) && !ends_login(&account.shell)
-}
-
-fn ends_login(shell: &str) -> bool {
-    NO_LOGIN.contains(&shell.rsplit('/').next().unwrap_or_default())
+    (account.uid == 0 || (1000..60000).contains(&account.uid)) && !distro::ends_login(&account.shell)
 }
 
 /// Returns whether the boot has not reached the point where logins are allowed.
@@ -459,7 +457,7 @@ impl Access {
         let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
         let gets_password = user.gets(&PASSWORD_SOURCES, merged, "password");
         let sshd = if runs_sshd { effective_settings(machine, &user.name) } else { None };
-        if ends_login(shell) {
+        if distro::ends_login(shell) {
             // A command that sshd forces, such as that of SFTP, needs no shell.
             let is_forced = sshd.as_ref().is_some_and(|sshd| !sshd.is_none("forcecommand"));
             if gets_keys && !is_forced {
@@ -549,7 +547,7 @@ impl Access {
             };
             let ends = |program: &str| {
                 sshd.values("forcecommand").all(is_plain)
-                    && (ends_login(program) || program.starts_with('/') && !sys.exists(program))
+                    && (distro::ends_login(program) || program.starts_with('/') && !sys.exists(program))
             };
             let is_no_root = |path: &str| {
                 let uid = account.uid.to_string();
@@ -702,7 +700,7 @@ impl Access {
             _ if !ways.is_empty() => return format!("can log in by {}", ways.join(", ")),
             (Some((problem, _)), ..) | (None, Some((_, problem)), _) => problem,
             (.., Some(_)) => "its key is cut off or changed",
-            _ if ends_login(shell) => "its shell ends each login",
+            _ if distro::ends_login(shell) => "its shell ends each login",
             _ if !Machine::is_root() => "only root can read its keys and password",
             _ => "it has neither an SSH key nor a usable password",
         };
@@ -845,7 +843,7 @@ fn mounted_above(machine: &Machine, home: &str) -> String {
 /// string; or a map by name.
 pub fn configured_users(merged: &Node) -> Vec<User<'_>> {
     fn named<'a>(node: &Node, map: Option<&'a Node>) -> Vec<User<'a>> {
-        let text = node.scalar_text().unwrap_or_default();
+        let text = node.scalar_text().filter(|_| !node.is_null()).unwrap_or_default();
         let user =
             |name: &str| User { name: name.trim().into(), at: node.at.clone(), map, is_default: false };
         text.split(',').map(user).collect()
@@ -864,19 +862,10 @@ pub fn configured_users(merged: &Node) -> Vec<User<'_>> {
             }
         }
         Some(Value::Map(map)) => {
-            let is_wanted = |value: &Node| match &value.value {
-                Value::Map(_) => true,
-                Value::Seq(_) | Value::Null => false,
-                _ => matches!(
-                    value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase().as_str(),
-                    "true" | "1" | "on" | "yes"
-                ),
-            };
-            found.extend(
-                map.iter()
-                    .filter(|(_, value)| is_wanted(value))
-                    .flat_map(|(key, value)| named(key, Some(value))),
-            );
+            let is_true = |value: &Node| bool::read(value, &mut Reader::new()).unwrap_or_default();
+            let wanted =
+                map.iter().filter(|(_, value)| matches!(value.value, Value::Map(_)) || is_true(value));
+            found.extend(wanted.flat_map(|(key, value)| named(key, Some(value))));
         }
         Some(Value::Str(_)) => {
             found.extend(merged.get("users").into_iter().flat_map(|node| named(node, None)))
