@@ -8,8 +8,7 @@ use crate::Context;
 use crate::values::text_values::text_types;
 
 /// The description of a valid name in messages.
-pub(crate) const NAME: &str =
-    "a hostname of letters, digits, '-' and '.', with at most 64 characters before the first '.'";
+pub(crate) const NAME: &str = "a hostname of letters, digits, and '-' and '.' between them, with at most 64 characters before the first '.'";
 
 text_types! {
     /// A name that the kernel, systemd and hostname(1) accept, or nothing.
