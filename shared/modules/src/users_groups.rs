@@ -8,7 +8,7 @@ use system::{Command, Error, Result, System, WriteOptions, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, PORTABLE_NAME, UserKeys, is_valid_name};
-use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, NEW_USERS, User, UserList};
+use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
 use crate::schema::{NOWHERE, Target};
 use crate::{Context, Frequency, Module, ModuleFlag, last_failure};
 
@@ -267,7 +267,7 @@ impl<'a> UserCreator<'a> {
     /// Records the users that are to be created, so that the next boot can complete them if this one is interrupted.
     fn record_new(&mut self, users: &[User]) -> Result<()> {
         let Context { sys, layout, is_repeat, .. } = self.context;
-        let path = layout.instance(NEW_USERS);
+        let path = layout.new_users();
         let mut names: BTreeSet<String> = sort::collect(users.iter().map(|user| user.name.clone()));
         names.retain(|name| !self.existing.contains(name));
         if *is_repeat {

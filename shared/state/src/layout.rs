@@ -213,6 +213,10 @@ paths! {
     combined_config = run("combined-cloud-config.json");
     /// The network configuration that was applied, as JSON.
     network_config = instance("network-config.json");
+    /// The file that keeps an instance until it is removed by hand.
+    manual_clean = instance("manual-clean");
+    /// The users that this instance's boots have created.
+    new_users = instance("new-users");
     /// The merged cloud-config of the user-data.
     merged_cloud_config = instance(CLOUD_CONFIGS[0]);
     /// The directory of the scripts that run at every boot.

@@ -117,7 +117,7 @@ fn cleaned_by_hand(boot: &Boot) -> Option<String> {
     if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
         return Some("set from config".into());
     }
-    let marker = boot.layout.instance("manual-clean");
+    let marker = boot.layout.manual_clean();
     boot.sys.exists(&marker).then(|| format!("found from marker: {marker}"))
 }
 
@@ -295,7 +295,7 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
         };
         let written = boot.write_instance_data(instance);
         if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
-            boot.sys.write(boot.layout.instance("manual-clean"), "", WriteOptions::default())?;
+            boot.sys.write(boot.layout.manual_clean(), "", WriteOptions::default())?;
         }
         forgotten.and(written)
     })();

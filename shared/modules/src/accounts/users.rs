@@ -55,8 +55,12 @@ impl Accounts {
         let distro_default = context.system_info.get("default_user");
         let sys = context.sys;
         let was_tried = !report || sys.is_dry_run();
-        let new_users = context.layout.instance(NEW_USERS);
-        let tried = sys.read_text_if_exists(new_users).ok().flatten().filter(|_| !report).unwrap_or_default();
+        let tried = sys
+            .read_text_if_exists(context.layout.new_users())
+            .ok()
+            .flatten()
+            .filter(|_| !report)
+            .unwrap_or_default();
         let tried: BTreeSet<&str> = sort::collect(tried.lines());
         let default_names = context.layers.iter().rev();
         let machine = Machine {
@@ -80,8 +84,6 @@ impl Accounts {
     }
 }
 
-/// The file of the instance with the names of the users that users_groups creates.
-pub const NEW_USERS: &str = "new-users";
 /// The path of the default user's name in a layer of the configuration.
 const DEFAULT_NAME: [&str; 3] = ["system_info", "default_user", "name"];
 const KEYS: &str = "ssh_authorized_keys";
