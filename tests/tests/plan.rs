@@ -372,12 +372,15 @@ fn interrupted_apply_stops_the_script() {
 }
 
 #[test]
-fn plan_of_a_disabled_machine_says_that_nothing_would_run() {
+fn plan_names_what_has_no_effect() {
     let sandbox = Sandbox::new("plan-disabled");
     tests::write(&sandbox.path("/etc/cloud/cloud-init.disabled"), "");
     let user_data = sandbox.path("/root/user-data");
     tests::write(&user_data, "#cloud-config\nruncmd: [ls]\n");
     let user_data = user_data.display().to_string();
+    // Of an earlier boot.
+    let status = r#"{"v1": {"datasource": "DataSourceNoCloud", "stage": null}}"#;
+    tests::write(&sandbox.path("/var/lib/cloud/data/status.json"), status);
     for (words, expected, has_stages) in [
         (vec!["plan"], "Cloud-init disabled by /etc/cloud/cloud-init.disabled: nothing would run", false),
         (vec!["plan", "--user-data", &user_data], "nothing of what follows would run", true),
@@ -386,6 +389,14 @@ fn plan_of_a_disabled_machine_says_that_nothing_would_run() {
         let text = String::from_utf8_lossy(&done.stdout);
         assert!(text.contains(expected) && text.contains("modules-final") == has_stages, "{words:?}: {text}");
     }
+    tests::write(
+        &sandbox.path("/root/user-data"),
+        "#cloud-config-archive\n- {type: text/cloud-config, content: 'runcmd: [a]'}\n- {type: text/cloud-config, content: 'runcmd: [ls]'}\n",
+    );
+    let done = cloud_init(&sandbox, &["plan", &user_data]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    let expected = "part-001:1:9: runcmd: no effect: the value at user-data part-002:1:9 replaces it";
+    assert!(text.contains(expected), "{text}");
     // A machine without the package.
     let _ = std::fs::remove_file(sandbox.path("/etc/cloud/cloud.cfg"));
     let done = cloud_init(&sandbox, &["plan", "--user-data", &user_data]);

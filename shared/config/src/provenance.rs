@@ -3,7 +3,7 @@
 //! other inputs with the key were replaced or dropped.
 //! Pure. Returns positions and kinds, never values.
 
-use crate::{Map, Node, Position, Value};
+use crate::{Finding, FindingKind, Map, Node, Position, Value};
 
 encoding::words! {
     /// The result of merging an input's value for a key, by its word for output.
@@ -84,6 +84,26 @@ pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<Key
         KeyProvenance { path, contributions, exists }
     };
     paths.into_iter().enumerate().map(origin).collect()
+}
+
+/// Returns the lists at the top level of parts that have no effect, because another part's value replaced them.
+pub fn replaced_lists<'a>(merged: &Node, parts: impl Iterator<Item = &'a MergeInput>) -> Vec<Finding> {
+    let replaced = |(key, own): (&Node, &Node)| {
+        let (key, first) = (key.as_str()?, own.as_seq()?.first()?);
+        let value = merged.get(key).filter(|value| *value != own)?;
+        // Other merges than a replacement keep the items.
+        let is_kept = |item: &Node| item.at == first.at;
+        (!value.as_seq().unwrap_or_default().iter().any(is_kept)).then(|| Finding {
+            kind: FindingKind::Invalid,
+            at: own.at.clone(),
+            key: key.into(),
+            message: format!(
+                "no effect: the value at {} replaces it; to have both: merge_how: dict(recurse_list)+list(append)",
+                value.at
+            ),
+        })
+    };
+    parts.flat_map(|part| part.config.as_map()).flat_map(Map::iter).filter_map(replaced).collect()
 }
 
 fn leaves(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
@@ -233,6 +253,40 @@ mod tests {
         let inputs = [piece("one", "l:\n- a\nm:\n  # text\n  k:\n    - b\n")];
         let text = lines(&explain(&inputs[0].config, &inputs, &[]));
         assert_eq!(text, ["l: from one:1:1", "m.k: from one:5:3"]);
+    }
+
+    #[test]
+    fn lists_of_parts_that_have_no_effect_are_found() {
+        let parts = [
+            piece("one", "runcmd: [a]\nusers: []\nntp: {servers: [x]}\npackages: [p]\nmounts: [[m, n]]\n"),
+            piece("two", "runcmd: [b]\nusers: [c]\nntp: {servers: [y]}\npackages: [p]\n"),
+        ];
+        for (strategy, expected) in [
+            (
+                "dict(replace)+list()+str()",
+                vec!["one:1:9: runcmd: no effect: the value at two:1:9 replaces it"],
+            ),
+            (
+                "dict(no_replace)",
+                vec![
+                    "two:1:9: runcmd: no effect: the value at one:1:9 replaces it",
+                    "two:2:8: users: no effect",
+                ],
+            ),
+            ("dict(recurse_list)+list(append)", vec![]),
+            ("dict(recurse_list)+list(prepend)", vec![]),
+        ] {
+            let strategy = Strategy::parse_text(strategy).unwrap();
+            let mut merged = Node::from(Map::new());
+            parts.iter().for_each(|part| strategy.merge_into(&mut merged, part.config.clone()));
+            let found: Vec<String> =
+                replaced_lists(&merged, parts.iter()).iter().map(ToString::to_string).collect();
+            assert_eq!(found.len(), expected.len(), "{found:?}");
+            assert!(
+                found.iter().zip(&expected).all(|(found, expected)| found.starts_with(expected)),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use config::provenance::replaced_lists;
 use serde_json::{Value, json};
 use system::{Command, PlanDir, Result, System, WriteOptions, libexec};
 
@@ -13,7 +14,7 @@ use crate::analyze::plot::requests;
 use crate::arguments::GlobalOptions;
 use crate::json;
 use crate::machine::Machine;
-use crate::schema::shell;
+use crate::schema::{PART_LAYERS, configs, merge_parts, shell};
 use crate::stage_table::STAGES;
 
 /// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
@@ -66,8 +67,8 @@ pub fn plan_stages(
         write_seed(&sys, machine, file, request.id)?;
     }
     // By a file or the kernel command line. With user-data or a datasource that is given, the question is what they would do.
-    let status = crate::status::Report::read(machine);
-    let is_off = status.state == crate::status::State::Disabled && !status.detail.ends_with("generator");
+    let (code, setting) = crate::status::boot_code(machine);
+    let is_off = code.starts_with("disabled-") && !code.ends_with("generator");
     let not_found = match &wanted {
         Some(name) => select_datasource(&sys, machine, name).map(|()| false)?,
         None => !is_off && !identify(global, &plan_dir.path().join("files/run")),
@@ -76,8 +77,8 @@ pub fn plan_stages(
     let disabled = not_found || (is_off && wanted.is_none());
     if not_found || is_off {
         let why = match (is_off, disabled) {
-            (true, true) => format!("{}: nothing would run", status.detail),
-            (true, false) => format!("{}: nothing of what follows would run", status.detail),
+            (true, true) => format!("{setting}: nothing would run"),
+            (true, false) => format!("{setting}: nothing of what follows would run"),
             (false, _) => "cloud-init would be disabled: no datasource found (see query --identify)".into(),
         };
         reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
@@ -86,6 +87,7 @@ pub fn plan_stages(
         reports.push(run_stage(global, plan_dir.path(), stage.program, stage.key, timeout)?);
     }
     add_script_problems(&sys, &mut reports);
+    add_replaced_lists(machine, &sys, &mut reports);
     let view = PlanView { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive };
     // The caller prints after the directory is removed, as a closed pipe would end this process.
     Ok((show(&view, &reports), reports))
@@ -107,6 +109,18 @@ fn add_script_problems(sys: &System, reports: &mut [Value]) {
         if let Some(all) = report["warnings"].as_array_mut() {
             all.extend(warnings);
         }
+    }
+}
+
+/// Adds warnings about lists of a part of the user-data that another part replaces.
+fn add_replaced_lists(machine: &Machine, sys: &System, reports: &mut [Value]) {
+    let (_, file, name) = PART_LAYERS[2];
+    let Ok(bytes) = sys.read(machine.layout.instance(file)) else { return };
+    let Ok(parts) = configs(machine, name, &bytes) else { return };
+    let found = replaced_lists(&merge_parts(&parts), parts.iter().map(|(part, _)| part));
+    let of_merge = reports.iter_mut().find(|report| report["stage"] == "init");
+    if let Some(all) = of_merge.and_then(|report| report["warnings"].as_array_mut()) {
+        all.extend(found.iter().map(|finding| finding.to_string().into()));
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::collections::BTreeSet;
 
 use config::merge::Strategy;
-use config::provenance::MergeInput;
+use config::provenance::{MergeInput, replaced_lists};
 use config::{Finding, FindingKind, Map, Node};
 use modules::schema;
 use system::{System, redacted_url};
@@ -400,6 +400,7 @@ impl<'a> Checker<'a> {
             let found = schema::check_cloud_config(&self.merged, &modules::where_key_belongs);
             found.iter().cloned().for_each(|finding| self.result.add(finding));
         }
+        self.result.warnings.extend(replaced_lists(&self.merged, self.configs.iter().map(|(part, _)| part)));
         let machine = self.machine;
         let base = of_instance.unwrap_or(&machine.settings.merged);
         let system_info = base.get("system_info").unwrap_or(base);
