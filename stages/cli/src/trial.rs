@@ -61,18 +61,8 @@ fn attempt(machine: &Machine, global: &GlobalOptions, args: &Try) -> Result<Exit
         true => &["systemd-run", "--scope", "--quiet", "--property=Delegate=yes", "--"],
         false => &[],
     };
-    let unshare = [
-        "unshare",
-        "--mount",
-        "--net",
-        "--uts",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-        "/bin/sh",
-    ];
-    let command = Command::new(scope.iter().copied().chain(unshare))
+    let unshare = "unshare --mount --net --uts --pid --fork --kill-child --mount-proc /bin/sh";
+    let command = Command::new(scope.iter().copied().chain(unshare.split(' ')))
         .arg(&script)
         .arg(&global.root)
         .arg(dir.path())

@@ -45,16 +45,8 @@ const PROGRAMS: [(&str, &[&str], bool); 8] = [
 ];
 
 /// Logs of Ubuntu's installers.
-const INSTALLER_FILES: [&str; 8] = [
-    "ubuntu_desktop_installer.log",
-    "subiquity-server-debug.log",
-    "subiquity-client-debug.log",
-    "curtin-install.log",
-    "subiquity-curtin-install.conf",
-    "curtin-error-logs.tar",
-    "curtin-errors.tar",
-    "block/probe-data.json",
-];
+const INSTALLER_FILES: &str = "ubuntu_desktop_installer.log subiquity-server-debug.log subiquity-client-debug.log curtin-install.log \
+    subiquity-curtin-install.conf curtin-error-logs.tar curtin-errors.tar block/probe-data.json";
 
 /// Files of the installers that may contain secrets.
 const SENSITIVE: [&str; 3] = [
@@ -231,7 +223,7 @@ impl<'a> Collector<'a> {
     }
 
     fn installer(&mut self) {
-        for name in INSTALLER_FILES {
+        for name in INSTALLER_FILES.split(' ') {
             self.file(&format!("{INSTALLER}/{name}"), Redaction::WorldReadableOnly);
         }
         self.files(&format!("{INSTALLER}/curtin-install"), "", ".conf", Redaction::WorldReadableOnly);

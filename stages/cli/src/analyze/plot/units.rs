@@ -21,7 +21,7 @@ pub fn read(sys: &System, first_event: i64, now: i64) -> UnitTimes {
     if !sys.is_live() || !sys.is_dir("/run/systemd/system") {
         return UnitTimes::default();
     }
-    let answers = systemctl_show(sys, &MANAGER, &[]).and_then(|manager| {
+    let answers = systemctl_show(sys, &MANAGER.split(' ').collect::<Vec<_>>(), &[]).and_then(|manager| {
         let times = ["Id", "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotonic"];
         Ok((manager, systemctl_show(sys, &times, &["*.service", "*.target", "*.mount", "*.device"])?))
     });
@@ -34,15 +34,8 @@ pub fn read(sys: &System, first_event: i64, now: i64) -> UnitTimes {
     }
 }
 
-const MANAGER: [&str; 7] = [
-    "UserspaceTimestamp",
-    "KernelTimestamp",
-    "InitRDTimestampMonotonic",
-    "UserspaceTimestampMonotonic",
-    "GeneratorsStartTimestampMonotonic",
-    "GeneratorsFinishTimestampMonotonic",
-    "UnitsLoadStartTimestampMonotonic",
-];
+const MANAGER: &str = "UserspaceTimestamp KernelTimestamp InitRDTimestampMonotonic UserspaceTimestampMonotonic \
+    GeneratorsStartTimestampMonotonic GeneratorsFinishTimestampMonotonic UnitsLoadStartTimestampMonotonic";
 
 fn parse(manager: &str, units: &str, first_event: i64, now: i64) -> Option<UnitTimes> {
     let monotonic = |text: &str, key: &str| assigned(text, key).and_then(|v| v.parse::<i64>().ok());
