@@ -385,6 +385,31 @@ fn pixels_of_short_and_long_boots_are_readable() {
     }
 }
 
+/// The page of `report`, whose margins are 16 pixels wide.
+#[test]
+fn report_fits_narrow_and_wide_windows() {
+    let Some(browser) = browser() else {
+        return not_tried("report_fits_narrow_and_wide_windows", "no chromium or chrome");
+    };
+    let sandbox = Sandbox::new("report-pixels");
+    tests::write(&sandbox.path("/var/log/cloud-init.log"), log_of_a_boot(600.0));
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/90.cfg"), "a: [\n");
+    let page = sandbox.path("/report.html");
+    let mut command = Command::new(binaries().join("cloud-init"));
+    command.arg("--root").arg(&sandbox.root).args(["report", "-o"]).arg(&page);
+    assert!(command.status().is_ok_and(|status| status.success()));
+    for width in [400, 1280, 2560] {
+        for (background, scheme) in [("#ffffff", 1), ("#0d1117", 0)] {
+            let picture = page.with_extension(format!("{width}-{scheme}.png"));
+            let size = (width, 1200);
+            assert_eq!(screenshot(browser, &page, &picture, size, scheme), Some(size));
+            let mut command = Command::new(tests::tests_dir().join("lib/pixels"));
+            let done = command.arg(&picture).arg("16").output().expect("pixels");
+            assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), background, "{}", picture.display());
+        }
+    }
+}
+
 fn draw_in_a_browser(svg: &Path) {
     let Some(browser) = browser() else {
         return not_tried("draw_in_a_browser", "no chromium or chrome");

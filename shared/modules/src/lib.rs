@@ -78,7 +78,6 @@ mod values;
 #[doc(hidden)]
 pub use accounts::authorized_keys::key_paths;
 pub use accounts::key_data::{is_cut, key_of};
-pub use accounts::users::ends_login;
 pub use disks::partition_table::check as partition_table_check;
 pub use install_hotplug::{HOTPLUG_RULE, enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use power_state_change::reboot_if_requested;

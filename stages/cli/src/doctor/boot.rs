@@ -19,7 +19,7 @@ const VERY_LONG: f64 = 600.0;
 // Wait: doctor | systemctl and journalctl, each | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Where administrators put units.
-const UNITS: &str = "/etc/systemd/system";
+pub const UNITS: &str = "/etc/systemd/system";
 /// The services of other init systems.
 const SERVICES: [&str; 4] = ["cloud-init-local", "cloud-init", "cloud-config", "cloud-final"];
 /// Processes that are named, each the child of the one before.
@@ -27,16 +27,13 @@ const MAX_PROCESSES: usize = 8;
 /// Lines of the journal that are read, and those that are quoted.
 const JOURNAL_LINES: &str = "100";
 const QUOTED_LINES: usize = 6;
-/// Parts of systemd's lines about a unit that failed again and again, which give no reason.
-const REPEATED: [&str; 6] = [
-    "Scheduled restart job",
-    "Start request repeated too quickly",
-    ": Failed with result 'exit-code'",
-    "Failed to start ",
-    "Starting ",
-    "Stopped ",
-];
+/// Parts of systemd's lines about a unit that failed again and again, which give no reason, separated by bars.
+const REPEATED: &str = "Scheduled restart job|Start request repeated too quickly|: Failed with result 'exit-code'|Failed to start |\
+    Starting |Stopped ";
 
+/// Settings of a unit by which its program may not write everywhere, or reach everything.
+const RESTRICTIONS: &str =
+    "ProtectSystem= ProtectHome= ReadOnlyPaths= InaccessiblePaths= PrivateUsers= DynamicUser=";
 /// States of a unit in which commands beside its program run, and the keys with these commands.
 const PHASES: [(&str, &str); 3] =
     [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
@@ -52,6 +49,8 @@ pub struct Boot {
     pub has_failed: bool,
     /// Whether cloud-init is disabled.
     pub is_disabled: bool,
+    /// The administrator's files by which a stage may not write everywhere.
+    pub restricting: Vec<String>,
     /// The stages, by their keys, whose unit explains why they did not run.
     pub explained: Vec<&'static str>,
 }
@@ -117,6 +116,10 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
         let problem = format!("{next} waits for {job}, which has been starting for {seconds:.0} s");
         page.findings.warning("boot", problem, format!("systemctl status {job}"));
     }
+    let is_restriction = |line: &str| RESTRICTIONS.split(' ').any(|start| line.starts_with(start));
+    let restricts =
+        |path: &&str| machine.sys.read_text(*path).is_ok_and(|text| text.lines().any(is_restriction));
+    boot.restricting = units.iter().flat_map(own_files).filter(restricts).map(str::to_string).collect();
     for unit in &units {
         let Some((_, key)) = PHASES.iter().find(|(state, _)| unit.get("SubState") == *state) else {
             continue;
@@ -169,12 +172,9 @@ fn nothing_starts(machine: &Machine, units: &[Unit], targets: &[Unit]) -> Option
     let sys = &machine.sys;
     let reboot = |command: &str| format!("{command}; then reboot");
     if target.get("LoadState") == "masked" {
-        let place = target.get("FragmentPath").to_string();
-        return Some((
-            place,
-            "cloud-init.target is masked".into(),
-            reboot("systemctl unmask cloud-init.target"),
-        ));
+        let (place, remedy) =
+            (target.get("FragmentPath").into(), reboot("systemctl unmask cloud-init.target"));
+        return Some((place, "cloud-init.target is masked".into(), remedy));
     }
     if !sys.exists(machine.layout.enabled()) && !sys.exists(machine.layout.disabled()) {
         let path_in = |top: &str| format!("{top}/systemd/system-generators/cloud-init-generator");
@@ -275,10 +275,8 @@ fn headline(report: &Report, boot: &Boot, holders: &[(String, f64)]) -> String {
         (Some(activity), _) => line += &format!(": {activity}"),
         (None, []) if boot.is_running => {
             let stage = report.stages.get("stage").and_then(|stage| stage.as_str());
-            line += &format!(
-                ": {}",
-                stage.map_or("between two stages".into(), |stage| format!("stage {stage} runs"))
-            );
+            let what = stage.map_or("between two stages".into(), |stage| format!("stage {stage} runs"));
+            line += &format!(": {what}");
         }
         (None, [(job, seconds), ..]) => line += &format!(": waiting for {job} ({seconds:.0} s)"),
         (None, []) if !report.detail.is_empty() => line += &format!(": {}", report.detail),
@@ -369,7 +367,7 @@ pub fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {
 /// Returns the last lines that may give a reason, each once; the last ones if there is none.
 fn quoted(journal: &str) -> Vec<String> {
     let mut reasons: Vec<&str> = Vec::new();
-    for line in journal.lines().filter(|line| !REPEATED.iter().any(|part| line.contains(part))) {
+    for line in journal.lines().filter(|line| !REPEATED.split('|').any(|part| line.contains(part))) {
         reasons.retain(|known| *known != line);
         reasons.push(line);
     }

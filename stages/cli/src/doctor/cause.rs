@@ -4,124 +4,90 @@ use crate::finding::{Finding, Layer};
 
 /// A cause.
 pub struct Cause {
-    /// Parts of messages that show it.
-    parts: &'static [&'static str],
+    /// Parts of messages that show it, separated by bars.
+    parts: &'static str,
     pub layer: Layer,
     pub place: &'static str,
     pub problem: &'static str,
     pub remedy: &'static str,
-    /// What the finding about the present state of the machine says; empty if there is none.
-    now: &'static str,
 }
+
+/// The problems of a write that was refused.
+const FULL: &str = "a file system was full";
+pub const READ_ONLY: &str = "a file system was read-only";
 
 /// The causes; the first one that a message shows counts.
 const CAUSES: [Cause; 10] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
-        parts: &[
-            "$'\\r'",
-            "\\r': No such file",
-            "\\r’: No such file",
-            "\r: not found",
-            "^M: bad interpreter",
-        ],
+        parts: "$'\\r'|\\r': No such file|\\r’: No such file|\r: not found|^M: bad interpreter",
         layer: Layer::Work,
         place: "scripts",
         problem: "a script has the line ends of Windows (CR LF), which its interpreter does not know",
-        now: "",
         remedy: "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
     },
     Cause {
-        parts: &["No space left on device", "os error 28", "Disk quota exceeded"],
+        parts: "No space left on device|os error 28|Disk quota exceeded",
         layer: Layer::Machine,
         place: "disk",
-        problem: "a file system was full",
-        now: "the file system is full",
+        problem: FULL,
         remedy: "free space, or grow the disk (df -h, df -i), then reboot",
     },
     Cause {
-        parts: &["Read-only file system", "os error 30"],
+        parts: "Read-only file system|os error 30",
         layer: Layer::Machine,
         place: "disk",
-        problem: "a file system was read-only",
-        now: "mounted read-only",
+        problem: READ_ONLY,
         remedy: "find out why: dmesg, fsck, /etc/fstab",
     },
     Cause {
-        parts: &["Cannot allocate memory", "out of memory", "Out of memory", "oom-kill", "os error 12"],
+        parts: "Cannot allocate memory|out of memory|Out of memory|oom-kill|os error 12",
         layer: Layer::Machine,
         place: "memory",
         problem: "there was not enough memory",
-        now: "",
         remedy: "give the machine more memory or swap, then reboot",
     },
     Cause {
-        parts: &[
-            "is not valid yet",
-            "not yet valid",
-            "certificate has expired",
-            "CertificateExpired",
-            "NotValidYet",
-        ],
+        parts: "is not valid yet|not yet valid|certificate has expired|CertificateExpired|NotValidYet",
         layer: Layer::Machine,
         place: "clock",
         problem: "a certificate or signature was not valid at the time of this machine's clock",
-        now: "",
         remedy: "compare the clock with the real time (date); enable time synchronization",
     },
     Cause {
-        parts: &[
-            "emporary failure in name resolution",
-            "emporary failure resolving",
-            "Could not resolve",
-            "could not resolve",
-            "Name or service not known",
-            "Name does not resolve",
-            "name resolution",
-            "no name server",
-        ],
+        parts: "emporary failure in name resolution|emporary failure resolving|Could not resolve|could not resolve|\
+            Name or service not known|Name does not resolve|name resolution|no name server",
         layer: Layer::Network,
         place: "/etc/resolv.conf",
         problem: "names could not be resolved",
-        now: "",
         remedy: "check the name servers of the network configuration: resolvectl, or cat /etc/resolv.conf; getent hosts NAME",
     },
     Cause {
-        parts: &[
-            "Network is unreachable",
-            "etwork unreachable",
-            "No route to host",
-            "os error 101",
-            "os error 113",
-        ],
+        parts: "Network is unreachable|etwork unreachable|No route to host|os error 101|os error 113",
         layer: Layer::Network,
         place: "network",
         problem: "a host could not be reached",
-        now: "",
         remedy: "check addresses and the default route: ip address, ip route",
     },
     Cause {
-        parts: &["o instance datasource found", "no datasource found"],
+        parts: "o instance datasource found|no datasource found",
         layer: Layer::Datasource,
         place: "datasource",
         problem: super::identification::NO_DATASOURCE,
-        now: "",
         remedy: "check the metadata service and the network to it; cloud-init query --identify shows what each datasource was missing",
     },
     Cause {
-        parts: &["Connection refused", "Could not connect", "Unable to connect", "Connection timed out"],
+        parts: "Connection refused|Could not connect|Unable to connect|Connection timed out",
         layer: Layer::Network,
         place: "network",
         problem: "a server, or the proxy before it, could not be connected to",
-        now: "",
         remedy: "check address and port, and the settings of a proxy (apt: proxy, http_proxy in /etc/environment)",
     },
     Cause {
-        parts: &["Could not get lock", "is another process using it", "is locked by another process"],
+        parts: "Could not get lock|is another process using it|is locked by another process",
         layer: Layer::Work,
         place: "packages",
         problem: "another program held the lock of the package manager",
-        now: "",
         remedy: "find it with: fuser -v /var/lib/dpkg/lock-frontend; then run the module again",
     },
 ];
@@ -129,13 +95,17 @@ const CAUSES: [Cause; 10] = [
 impl Cause {
     /// Returns whether a finding is about this cause.
     pub fn is_of(&self, finding: &Finding) -> bool {
-        (finding.place == self.place && finding.problem == self.problem)
-            || (!self.now.is_empty() && finding.problem.contains(self.now))
+        match self.problem {
+            // The finding about the present state of the file system.
+            FULL if finding.problem.contains("the file system is full") => true,
+            READ_ONLY if finding.problem.contains("mounted read-only") => true,
+            problem => finding.place == self.place && finding.problem == problem,
+        }
     }
 
     /// Returns the cause that one of these lines shows, and the line.
     pub fn of(lines: &[String]) -> Option<(&'static Cause, &str)> {
-        let shows = |cause: &Cause, line: &str| cause.parts.iter().any(|part| line.contains(part));
+        let shows = |cause: &Cause, line: &str| cause.parts.split('|').any(|part| line.contains(part));
         CAUSES.iter().find_map(|cause| Some((cause, lines.iter().find(|line| shows(cause, line))?.as_str())))
     }
 }

@@ -8,11 +8,11 @@ use state::layout::RAW_DATA;
 use super::page::Page;
 use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
-use config::provenance::MergeInput;
+use config::provenance::{MergeInput, replaced_lists};
 
 const MAIN_FILE: &str = "/etc/cloud/cloud.cfg";
 const DIRECTORY: &str = "/etc/cloud/cloud.cfg.d";
-const MODULE_LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
+pub const MODULE_LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
 
 pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], page: &mut Page) {
     page.findings.layer = Layer::Configuration;
@@ -47,6 +47,10 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
             }
         }
     }
+    let parts = inputs.iter().filter(|input| input.name.starts_with("user-data "));
+    for finding in replaced_lists(&settings.merged, parts) {
+        page.findings.add_of_config(false, &finding.to_string());
+    }
     effective_files(machine, &settings.merged, page);
     for (place, problem) in unknown_datasources(inputs) {
         let remedy = "remove the name, or correct it: cloud-init-datasources(7) lists the names";
@@ -59,8 +63,10 @@ pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], pa
 fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
     page.findings.layer = Layer::Datasource;
     let sys = &machine.sys;
-    if !sys.exists(MAIN_FILE) && sys.exists(machine.layout.instance("")) {
-        let problem = "does not exist: without its module lists nearly no module runs";
+    let has_lists = MODULE_LISTS.iter().any(|list| merged.get(list).is_some());
+    if !(has_lists && sys.exists(MAIN_FILE)) && sys.exists(machine.layout.instance("")) {
+        let what = if sys.exists(MAIN_FILE) { "has no module lists" } else { "does not exist" };
+        let problem = format!("{what}: without its module lists nearly no module runs");
         let remedy = "install the package again; dpkg restores a configuration file that was removed with --force-confmiss";
         page.findings.error(MAIN_FILE, problem, remedy);
     }
@@ -72,14 +78,20 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
             && !sys.is_dir(&path)
         {
             let [from, to] =
-                [path, format!("{DIRECTORY}/{stem}.cfg")].map(|path| encoding::shell::quote(&path));
+                [&path, &format!("{DIRECTORY}/{stem}.cfg")].map(|path| encoding::shell::quote(path));
             let remedy = format!("mv {from} {to}");
-            page.findings.warning(
-                format!("{DIRECTORY}/{name}"),
-                "not read: the name has to end in .cfg",
-                remedy,
-            );
+            page.findings.warning(path, "not read: the name has to end in .cfg", remedy);
         }
+    }
+    if let Some(setting) = merged.get("allow_userdata").filter(|node| node.as_bool() == Some(false))
+        && sys.metadata(machine.layout.instance(RAW_DATA[0])).is_ok_and(|meta| meta.len() > 0)
+    {
+        let problem = "allow_userdata is false, so the user-data has no effect";
+        page.findings.warning(
+            place_at(&setting.at, "allow_userdata"),
+            problem,
+            "remove the setting, or set it to true",
+        );
     }
     let name = ["fqdn", "hostname"].iter().find_map(|key| Some((key, merged.get(key)?)));
     let hiding = merged.get("preserve_hostname").filter(|node| node.as_bool() == Some(true));
@@ -107,6 +119,7 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
     if let Some((node, zone)) = zone.filter(|(_, zone)| distro::zone_file(sys, zone).is_ok())
         && let Ok(target) = sys.read_link("/etc/localtime")
         && !target.ends_with(&format!("/{zone}"))
+        && sys.exists(format!("/usr/share/zoneinfo/{zone}"))
     {
         // A note: an administrator may have changed it.
         let problem =

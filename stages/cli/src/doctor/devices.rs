@@ -8,8 +8,13 @@ use crate::machine::Machine;
 
 /// Options of rows of /etc/fstab that need not be mounted, or that cloud-init wrote.
 const OTHER_ROWS: [&str; 3] = ["noauto", "nofail", "comment=cloudconfig"];
+/// Tags of devices, whose links are in `/dev/disk/by-TAG`.
+const TAGS: &str = "LABEL UUID PARTUUID PARTLABEL ID";
 /// File systems that have no device.
 const WITHOUT_DEVICE: [&str; 4] = ["none", "tmpfs", "proc", "overlay"];
+
+/// The end of the problem of a mount whose device exists.
+pub const NOT_MOUNTED: &str = " is configured and not mounted";
 
 pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     page.findings.layer = Layer::Configuration;
@@ -18,6 +23,12 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         return;
     }
     let mounts = sys.mounts().unwrap_or_default();
+    let missing = |device: &str| {
+        // A path, but not a share of a server.
+        let path = Some(device.to_string()).filter(|path| path.starts_with('/') && !path.starts_with("//"));
+        let path = path_of(device).or(path).filter(|path| !sys.exists(path));
+        path.map_or(String::new(), |path| format!("; {path} does not exist"))
+    };
     let fstab = sys.read_text("/etc/fstab").unwrap_or_default();
     for (number, line) in (1..).zip(fstab.lines()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -28,19 +39,14 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         // Rows of cloud-init are checked below, by their configuration. systemd ignores devices in containers.
         let is_other =
             options.split(',').any(|o| OTHER_ROWS.contains(&o)) || has_automount(&Some(options.into()));
-        let is_ignored = sys.is_container() && (path_of(device).is_some() || device.contains("UUID="));
+        let is_ignored = sys.is_container() && path_of(device).is_some();
         let is_wanted = point.starts_with('/') && !device.starts_with('#') && !is_other && !is_ignored;
         if is_wanted
             && system::mounted_at(&mounts, point).is_none()
             && resolved.is_none_or(|path| system::mounted_at(&mounts, &path).is_none())
         {
             page.findings.layer = Layer::Machine;
-            let missing = path_of(device).unwrap_or_else(|| device.to_string());
-            let why = if missing.starts_with('/') && !sys.exists(&missing) {
-                format!("; {missing} does not exist")
-            } else {
-                String::new()
-            };
+            let why = missing(device);
             let remedy = "correct the row, or add the option nofail; findmnt --verify checks the file";
             page.findings.error(
                 format!("/etc/fstab, line {number}"),
@@ -54,22 +60,18 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let text = |at: usize| row.as_seq().and_then(|row| row.get(at)?.scalar_text());
         let (Some(device), Some(point)) = (text(0), text(1)) else { continue };
         let is_mounted = system::mounted_at(&mounts, &point).is_some();
-        let is_wanted = point.starts_with('/')
-            && !text(3).unwrap_or_default().split(',').any(|option| option == "noauto");
+        let has = |option: &str| text(3).unwrap_or_default().split(',').any(|known| known == option);
+        let is_wanted = point.starts_with('/') && !has("noauto");
         if is_wanted && !is_mounted && !has_automount(&text(3)) {
             let place = place_at(&row.at, "mounts");
-            let why = match path_of(&device).filter(|path| !sys.exists(path)) {
-                Some(path) => format!("; {path} does not exist"),
-                None => String::new(),
-            };
+            let why = missing(&device);
             let remedy = if device.contains(":/") || device.starts_with("//") {
                 "check that the server exports it, and that the client is installed (packages: [nfs-common] or [cifs-utils]); mount it by hand: mount -v"
             } else {
                 "lsblk -f lists the devices; findmnt --verify checks /etc/fstab"
             };
-            let may_be_missing = text(3).unwrap_or_default().split(',').any(|option| option == "nofail");
-            let severity = if may_be_missing { Severity::Warning } else { Severity::Error };
-            page.findings.add(severity, place, format!("{point} is configured and not mounted{why}"), remedy);
+            let severity = if has("nofail") { Severity::Warning } else { Severity::Error };
+            page.findings.add(severity, place, format!("{point}{NOT_MOUNTED}{why}"), remedy);
         }
     }
     for (key, of) in [("fs_setup", "device"), ("disk_setup", ""), ("growpart", "devices")] {
@@ -99,10 +101,9 @@ fn has_automount(options: &Option<String>) -> bool {
 /// Returns the path of a device as `mounts` names it: a path, `LABEL=`, `UUID=` or a kernel name; `None` for other file systems
 /// and for names of the datasource, such as `ephemeral0`.
 fn path_of(device: &str) -> Option<String> {
-    for (tag, directory) in [("LABEL=", "by-label"), ("UUID=", "by-uuid"), ("PARTUUID=", "by-partuuid")] {
-        if let Some(name) = device.strip_prefix(tag) {
-            return Some(format!("/dev/disk/{directory}/{}", name.trim_matches('"')));
-        }
+    let tagged = device.split_once('=').filter(|(tag, _)| TAGS.split(' ').any(|known| known == *tag));
+    if let Some((tag, name)) = tagged {
+        return Some(format!("/dev/disk/by-{}/{}", tag.to_ascii_lowercase(), name.trim_matches('"')));
     }
     let is_kernel_name = ["sd", "vd", "xvd", "nvme"].iter().any(|start| device.starts_with(start));
     match device {

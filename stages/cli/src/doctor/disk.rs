@@ -10,15 +10,10 @@ use crate::finding::{Findings, Layer};
 use crate::machine::Machine;
 
 /// What all users need, and the bits of the mode that let them use it. A strict umask may take them from a file that is written again.
-const PUBLIC: [(&str, u32); 8] = [
-    ("/tmp", 0o777),
-    ("/var/tmp", 0o777),
+const PUBLIC: [(&str, u32); 3] = [
+    ("/tmp /var/tmp", 0o777),
     ("/dev/null", 0o666),
-    ("/etc/passwd", 0o444),
-    ("/etc/group", 0o444),
-    ("/etc/hosts", 0o444),
-    ("/etc/nsswitch.conf", 0o444),
-    ("/etc/resolv.conf", 0o444),
+    ("/etc/passwd /etc/group /etc/hosts /etc/nsswitch.conf /etc/resolv.conf", 0o444),
 ];
 /// A file system with less free space than this counts as full.
 const LITTLE: u64 = 4 << 20;
@@ -26,35 +21,25 @@ const LITTLE: u64 = 4 << 20;
 pub fn section(machine: &Machine, page: &mut Page) {
     page.findings.layer = Layer::Machine;
     let (sys, layout) = (&machine.sys, &machine.layout);
-    let directories = [
-        "/".to_string(),
-        "/etc".into(),
-        layout.cloud(""),
-        "/var/log".into(),
-        layout.run(""),
-        "/tmp".into(),
-        "/home".into(),
-    ];
+    let (cloud, run) = (layout.cloud(""), layout.run(""));
     let (mut seen, mut lines, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-    for directory in directories {
-        let Ok(meta) = sys.metadata(&directory) else {
+    for directory in ["/", "/etc", &cloud, "/var/log", &run, "/tmp", "/home"] {
+        let Ok(meta) = sys.metadata(directory) else {
             let directory = directory.trim_end_matches('/');
             // That of a disk may be on another one.
             if let Some(target) = sys.read_link(directory).ok().filter(|_| sys.is_live()) {
                 let problem = format!("a link to {target}, which does not exist");
-                page.findings.error(
-                    directory,
-                    problem,
-                    "create or mount that directory, or replace the link",
-                );
+                let remedy = "create or mount that directory, or replace the link";
+                page.findings.error(directory, problem, remedy);
             }
             continue;
         };
-        if seen.contains(&meta.dev()) {
+        let Some(space) = page.findings.read(sys.file_system_use(directory)) else { continue };
+        // A mount of a part of the same file system may be read-only.
+        if seen.contains(&(meta.dev(), space.is_read_only)) {
             continue;
         }
-        seen.push(meta.dev());
-        let Some(space) = page.findings.read(sys.file_system_use(&directory)) else { continue };
+        seen.push((meta.dev(), space.is_read_only));
         let read_only = if space.is_read_only { ", read-only" } else { "" };
         lines.push(format!(
             "{directory}: {} MiB free of {} MiB{read_only}",
@@ -63,15 +48,16 @@ pub fn section(machine: &Machine, page: &mut Page) {
         ));
         rows.push(json!({"directory": directory, "size": space.size, "free": space.free,
             "free_files": space.free_files, "read_only": space.is_read_only}));
-        check(&directory, &space, sys.is_live(), &mut page.findings);
+        check(directory, &space, sys.is_live(), &mut page.findings);
     }
-    for (path, needed) in PUBLIC.iter().filter(|_| sys.is_live()) {
+    let public = PUBLIC.iter().flat_map(|(paths, needed)| paths.split(' ').map(move |path| (path, needed)));
+    for (path, needed) in public.filter(|_| sys.is_live()) {
         if let Some(mode) = sys.mode(path).filter(|mode| mode & needed != *needed) {
             let problem = format!(
                 "its mode is {mode:04o}: programs of other users than root cannot use it, such as apt's and sudo"
             );
             let remedy = format!("chmod a+{} {path}", if *needed == 0o444 { "r" } else { "rwX" });
-            page.findings.error(*path, problem, remedy);
+            page.findings.error(path, problem, remedy);
         }
     }
     page.section("disks", "Disks", lines, rows.into());

@@ -14,13 +14,8 @@ use crate::units;
 
 // Wait: doctor | nft, iptables-save and ip6tables-save, each | -
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The programs that print the rules of iptables, and whether they are those for IPv6.
-const SAVE: [(&str, bool); 4] = [
-    ("iptables-save", false),
-    ("iptables-legacy-save", false),
-    ("ip6tables-save", true),
-    ("ip6tables-legacy-save", true),
-];
+/// The programs that print the rules of iptables.
+const SAVE: &str = "iptables-save iptables-legacy-save ip6tables-save ip6tables-legacy-save";
 /// Modules of iptables whose options are known, or that have no condition.
 const MATCHES: [&str; 6] = ["tcp", "udp", "multiport", "conntrack", "state", "comment"];
 /// Targets of iptables after which the next rule follows.
@@ -62,20 +57,7 @@ const HTTP: Packet = Packet {
     is_ipv6: false,
     may_be_redirected: false,
 };
-/// Packets to web servers and the usual ports of proxies.
-const WEB: [Packet; 4] = [
-    HTTP,
-    Packet { ports: (443, 443), ..HTTP },
-    Packet { ports: (3128, 3128), ..HTTP },
-    Packet { ports: (8080, 8080), ..HTTP },
-];
-/// Packets to name servers, also over TLS.
-const NAMES: [Packet; 3] = [
-    Packet { protocol: "udp", ports: (53, 53), ..HTTP },
-    Packet { ports: (53, 53), ..HTTP },
-    Packet { ports: (853, 853), ..HTTP },
-];
-/// Their answers, to any port of a client.
+/// Answers of web and name servers, to any port of a client.
 const ANSWER: Packet =
     Packet { hooks: INPUT, ports: (1025, 65535), sources: (80, 443), state: "established", ..HTTP };
 
@@ -154,9 +136,13 @@ pub fn requests(machine: &Machine, page: &mut Page) {
     }
     let firewall = Firewall::read(machine, page);
     page.findings.layer = Layer::Machine;
+    // The usual ports of proxies, and name servers over TLS, too.
+    let web = [80, 443, 3128, 8080].map(|port| Packet { ports: (port, port), ..HTTP });
+    let names = [("udp", 53), ("tcp", 53), ("tcp", 853)];
+    let names = names.map(|(protocol, port)| Packet { protocol, ports: (port, port), ..HTTP });
     for (what, packets) in [
-        ("every request to a web server or proxy", &WEB[..]),
-        ("every request to a name server", &NAMES),
+        ("every request to a web server or proxy", &web[..]),
+        ("every request to a name server", &names),
         ("the answers to all requests of this machine", &[ANSWER]),
     ] {
         if let (Some(chain), true) = firewall.dropping(machine, packets) {
@@ -174,7 +160,9 @@ impl Firewall {
             let text = page.findings.read(machine.sys.run(&command))?.text();
             Some(text).filter(|text| text.len() <= MAX_SIZE)
         };
-        let saved = SAVE.iter().filter_map(|(program, is_ipv6)| Some((run(&[program])?, *is_ipv6))).collect();
+        let saved =
+            SAVE.split(' ').filter_map(|program| Some((run(&[program])?, program.starts_with("ip6"))));
+        let saved = saved.collect();
         let nft = run(&["nft", "--terse", "--json", "list", "ruleset"]).unwrap_or_default();
         Firewall { nft, saved }
     }

@@ -33,13 +33,8 @@ fn outcomes(boot: &Boot) -> Vec<Outcome<'_>> {
             (starts.remove(event.name.as_str()), event.name.split_once('/'))
         {
             let seconds = (event.at - at) as f64 / 1e6;
-            found.push(Outcome {
-                stage,
-                name,
-                result: &event.result,
-                description: &event.description,
-                seconds,
-            });
+            let (result, description) = (&*event.result, &*event.description);
+            found.push(Outcome { stage, name, result, description, seconds });
         }
     }
     found

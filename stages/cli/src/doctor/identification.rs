@@ -34,8 +34,6 @@ const NETWORK_FILES: [&str; 2] = ["network-config", "openstack/latest/network_da
 /// The file with the ID of the instance, and its key.
 const META_DATA: [(&str, &str); 2] =
     [("meta-data", "instance-id"), ("openstack/latest/meta_data.json", "uuid")];
-/// The file of an instance that is kept until it is removed by hand.
-const MARKER: &str = "manual-clean";
 /// Where a disk is mounted, below a directory of this process.
 const MEDIUM: &str = "medium";
 
@@ -178,7 +176,7 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
         if files.is_empty() || used.contains(&directory) {
             continue;
         }
-        let has = |file: &str| files.iter().any(|name| name == file);
+        let has = |file: &str| sys.exists(format!("{directory}/{file}"));
         let missing: Vec<&str> = SEED_FILES.into_iter().filter(|file| !has(file)).collect();
         if !["nocloud", "nocloud-net"].contains(&name.as_str()) {
             let is_seed = SEED_FILES.iter().any(|file| has(file));
@@ -186,7 +184,12 @@ fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput
                 format!("{directory} is not the seed directory of a datasource; NoCloud's is {top}/nocloud")
             }));
         } else if !missing.is_empty() {
-            let what = format!("{directory} has {}, but not {}", files.join(", "), missing.join(" and "));
+            let mut what = format!("{directory} has {}, but not {}", files.join(", "), missing.join(" and "));
+            for file in missing {
+                if let Ok(target) = sys.read_link(format!("{directory}/{file}")) {
+                    what += &format!("; {file} is a link to {target}, which does not exist");
+                }
+            }
             found.push(what + "; NoCloud needs both files (meta-data may be empty)");
         }
     }
@@ -261,7 +264,7 @@ impl Age {
         let (sys, layout) = (&machine.sys, &machine.layout);
         let own = sys.read_text(layout.instance_id()).unwrap_or_default().trim().to_string();
         let Some(id) = id.filter(|id| *id != own) else { return Age::Same(own) };
-        let marker = layout.instance(MARKER);
+        let marker = layout.manual_clean();
         let setting = inputs.iter().filter_map(|input| input.config.get("manual_cache_clean")).next_back();
         if let Some(setting) = setting.filter(|setting| !setting.is_falsy()) {
             let why = format!("manual_cache_clean is set ({})", setting.at);

@@ -8,10 +8,11 @@ use system::System;
 
 use super::boot::Boot;
 use super::boot_log::BootLog;
-use super::cause::Cause;
+use super::cause::{self, Cause};
+use super::identification::NO_DATASOURCE;
 use super::output::Output;
 use super::page::Page;
-use crate::finding::{Layer, Severity, remedy_at, split_position};
+use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
 
@@ -29,8 +30,11 @@ const SKIPPED: &str =
 /// The end of a message about a program that may not be executed.
 const DENIED: &str = ": Permission denied";
 
+/// The beginning of the message that no network configuration could be written.
+const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
+
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 14] = [
+const REMEDIES: [(&str, &str); 16] = [
     (
         "a map cannot be a key",
         "nothing of this part was applied: a template with {{ … }} needs '## template: jinja' as its first line, other braces quotes",
@@ -51,6 +55,8 @@ const REMEDIES: [(&str, &str); 14] = [
     ),
     ("is a public key of SSH", "correct the key in the user-data or at the cloud, for a new instance"),
     ("no NIC of the network configuration exists", super::network::NICS_REMEDY),
+    (NO_RENDERER, "install one of these, or correct renderers (system_info: network:)"),
+    ("metadata of ", "correct it at the cloud, or in meta-data of the seed, for a new instance"),
     // Messages of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),
@@ -119,6 +125,11 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     }
     for failure in failures {
         report(machine, failure, &output, &log.path, page);
+    }
+    let of_disk = page.findings.all.iter_mut().find(|finding| finding.problem == cause::READ_ONLY);
+    if let (Some(finding), Some(file)) = (of_disk, boot.restricting.first()) {
+        finding.details.insert(0, format!("{file} restricts what a stage may write"));
+        finding.remedy = format!("remove the restriction from {file}, then reboot");
     }
     if log.last.is_none()
         && path.is_none()
@@ -264,11 +275,14 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     if texts.is_empty() {
         return;
     }
-    // What follows from user-data that could not be fetched belongs to that finding.
-    if texts[0].contains("not consumed; modules deferred")
-        && let Some(finding) =
-            page.findings.all.iter_mut().find(|finding| finding.shows("modules are deferred"))
-    {
+    // What follows from user-data that could not be fetched belongs to that finding, and why a mount failed to the missing one.
+    let is_deferred = texts[0].contains("not consumed; modules deferred");
+    let owner = page.findings.all.iter_mut().find(|finding| {
+        let point = finding.problem.strip_suffix(super::devices::NOT_MOUNTED);
+        is_deferred && finding.shows("modules are deferred")
+            || point.is_some_and(|point| texts[0].contains(&format!(" {point}:")))
+    });
+    if let Some(finding) = owner {
         finding.details.extend(texts);
         return;
     }
@@ -293,15 +307,13 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         finding.details.extend([vec![format!("{place}: {problem}")], texts].concat());
         return;
     }
-    if let Some((file, problem, remedy)) = unusable_script(machine, &paths, is_denied) {
-        page.findings.layer = Layer::Work;
-        page.findings.error(file, problem, remedy).details = evidence;
-        return;
-    }
-    if let Some((file, host)) = named_proxy(machine, &evidence) {
+    let proxy = |(file, host)| {
         page.findings.layer = Layer::Network;
-        let problem = format!("the proxy {host}, which it sets, could not be reached");
         let remedy = "correct the proxy (in user-data: apt: proxy), or check that it answers";
+        (file, format!("the proxy {host}, which it sets, could not be reached"), remedy)
+    };
+    let file = unusable_script(machine, &paths, is_denied);
+    if let Some((file, problem, remedy)) = file.or_else(|| named_proxy(machine, &evidence).map(proxy)) {
         page.findings.error(file, problem, remedy).details = evidence;
         return;
     }
@@ -327,7 +339,7 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
     }
     page.findings.layer = match problem.split(':').next() {
         // What the datasource gives, before what follows from its lack.
-        Some("network configuration ignored" | "metadata ignored") => Layer::Datasource,
+        Some("network configuration ignored" | "metadata ignored" | NO_RENDERER) => Layer::Datasource,
         _ => Layer::Work,
     };
     let remedy = match (REMEDIES.iter().find(|(part, _)| problem.contains(part)), &module) {
@@ -460,7 +472,10 @@ fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String
 pub fn fold(severity: Severity, failure: &str, evidence: &[String], page: &mut Page) -> bool {
     let Some((cause, line)) = Cause::of(evidence) else { return false };
     page.findings.layer = cause.layer;
-    let known = page.findings.all.iter().position(|finding| cause.is_of(finding));
+    // What the search for a datasource met belongs to its result.
+    let is_search = line.contains("o instance datasource found");
+    let is_of = |finding: &Finding| cause.is_of(finding) || is_search && finding.problem == NO_DATASOURCE;
+    let known = page.findings.all.iter().position(is_of);
     let finding = match known {
         Some(at) => &mut page.findings.all[at],
         None => page.findings.error(cause.place, cause.problem, cause.remedy),

@@ -39,11 +39,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let is_binary = sys.read_head(&program, 4).is_ok_and(|start| start == b"\x7fELF");
     if sys.exists(RULES) && is_binary && !sys.metadata(&program).is_ok_and(is_of_root) {
         let remedy = format!("chown root {program}; chmod 4755 {program}");
-        page.findings.error(
-            program,
-            "does not belong to root, or is not set-user-ID: users cannot use it",
-            remedy,
-        );
+        let problem = "does not belong to root, or is not set-user-ID: users cannot use it";
+        page.findings.error(program, problem, remedy);
     }
     if let Ok(done) = sys.run(&check)
         && done.code != 0

@@ -8,7 +8,8 @@ use serde_json::json;
 use state::{Cached, Frequency, Instance, Progress};
 use system::{Command, System};
 
-use super::configuration::unknown_datasources;
+use super::boot::UNITS;
+use super::configuration::{MODULE_LISTS, unknown_datasources};
 use super::page::Page;
 use crate::finding::{Findings, Layer, Severity};
 use crate::machine::Machine;
@@ -19,11 +20,8 @@ const MAX_DEPTH: usize = 6;
 /// The maximum number of files of the search, and bytes that are read of one.
 const MAX_FILES: usize = 200_000;
 const MAX_HEAD: u64 = 256 << 10;
-/// Where administrators put units.
-const UNITS: &str = "/etc/systemd/system";
 /// The process in which all stages of Python's cloud-init run since 24.3.
 const MAIN: &str = "cloud-init-main.service";
-const LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
 // Wait: doctor --switch | rpm or apk, for what depends on the package | -
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -66,7 +64,7 @@ pub fn page(machine: &Machine) -> Page {
 /// Adds a section with what would run again: what is due anyway.
 fn work(machine: &Machine, settings: &Settings, id: &str, page: &mut Page) {
     let (mut done, mut due) = (Vec::new(), Vec::new());
-    for list in LISTS {
+    for list in MODULE_LISTS {
         for entry in modules::parse_module_list(settings.merged.get(list)).0 {
             let Some(module) = modules::find_row(&entry.name) else { continue };
             let keys = module.activating_keys();
@@ -140,7 +138,7 @@ const DATASOURCE: &str = "a datasource in Python does not run: docs/how-to/switc
 /// Adds modules in Python: those in lists, and files that are not cloud-init's or were changed.
 fn modules(sys: &System, settings: &Settings, python: &[String], findings: &mut Findings) {
     const BECOMES: &str = "it is skipped, with a line in the log: make it a script or an extension (docs/how-to/switch.html in the package firstlight-doc)";
-    for list in LISTS {
+    for list in MODULE_LISTS {
         let entries = settings.merged.get(list);
         for entry in modules::parse_module_list(entries).0 {
             if modules::find_row(&entry.name).is_none() {

@@ -18,6 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const OTHER_NAMES: [(&str, &str); 2] =
     [("cloud-init.service", "the network stage does not run"), ("cloud-init-main.service", "no stage runs")];
 
+/// Beginnings of the names of units of the stages and of the SSH server.
+const OWN: &str = "cloud-init cloud-config. cloud-final. ssh. sshd.";
+
 pub fn section(machine: &Machine, page: &mut Page) {
     for (name, what) in OTHER_NAMES {
         for path in masked(&machine.sys, name) {
@@ -72,12 +75,8 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
     let failed = answer
         .lines()
         .filter_map(|line| line.split_whitespace().next())
-        // Units of the stages and of the SSH server have findings of their own.
-        .filter(|unit| {
-            !["cloud-init", "cloud-config.", "cloud-final.", "ssh.", "sshd."]
-                .iter()
-                .any(|own| unit.starts_with(own))
-        });
+        // They have findings of their own.
+        .filter(|unit| !OWN.split(' ').any(|own| unit.starts_with(own)));
     let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
     let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
     let texts: Vec<String> = paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect();

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use config::Node;
 use state::{Layout, layout::RAW_DATA};
 use system::{Result, System};
 
@@ -135,7 +136,8 @@ fn raw_data(machine: &Machine, checked: &mut Findings, cache: &Cache) {
         }
     }
     let merged = layout.merged_cloud_config();
-    if sys.exists(layout.instance("sem/consume_data")) && !sys.exists(&merged) {
+    let setting = machine.settings.merged.get("allow_userdata").and_then(Node::as_bool);
+    if setting != Some(false) && sys.exists(layout.instance("sem/consume_data")) && !sys.exists(&merged) {
         let problem = "missing, although user-data is recorded as processed";
         checked.warning(&merged, problem, "the next boot processes user-data again");
     }

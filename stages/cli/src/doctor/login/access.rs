@@ -1,0 +1,557 @@
+//! The ways in which a user can log in: keys with their permissions and options, a password, a shell; and what refuses them.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::time::Duration;
+
+use config::Node;
+use modules::{is_cut, key_of, key_paths};
+use system::{Command, User as Account};
+
+use super::super::{pam, results};
+use super::sshd::{Sshd, TIMEOUT, place_of};
+use super::users::User;
+use crate::machine::Machine;
+
+/// Keys whose value gives a user SSH keys.
+pub const KEY_SOURCES: [&str; 3] = ["ssh_authorized_keys", "ssh-authorized-keys", "ssh_import_id"];
+/// Keys whose value gives a user a password.
+const PASSWORD_SOURCES: [&str; 3] = ["passwd", "hashed_passwd", "plain_text_passwd"];
+/// The remedy for keys that were not written.
+const KEY_ERRORS: &str = "see the errors of users_groups and ssh; AuthorizedKeysFile in sshd_config(5)";
+
+/// What sshd does instead of a login with a key, by its setting, and the remedy.
+const REFUSALS: &str = "\
+PubkeyAuthentication|does not accept keys|set PubkeyAuthentication yes
+AuthorizedKeysFile|reads no file of keys|set AuthorizedKeysFile .ssh/authorized_keys
+PubkeyAcceptedAlgorithms|does not accept keys of this type|use a key of another type (ssh-keygen -t ed25519), or add this one
+RequiredRSASize|does not accept RSA keys of this size|use a key of another type (ssh-keygen -t ed25519), or lower RequiredRSASize
+RevokedKeys|cannot read its list of revoked keys and so refuses every key|create the file, or remove RevokedKeys
+PermitRootLogin|refuses root|set PermitRootLogin prohibit-password
+AuthenticationMethods|demands more than a key|change AuthenticationMethods
+MaxSessions|allows no session|set MaxSessions 10
+PermitTTY|gives the user no terminal|set PermitTTY yes
+ForceCommand|runs a command that ends each login|remove ForceCommand
+ChrootDirectory|cannot use its ChrootDirectory|create the directory; it and those above must be root's, and writable by root only";
+
+/// The keys in the files that sshd reads.
+#[derive(Default)]
+struct Keys {
+    files: Vec<String>,
+    /// Whether one has keys for a login as this user.
+    has_file: bool,
+    /// Whether one has keys that only name another user.
+    is_redirected: bool,
+    /// The type of each key, and the length of its base64 data.
+    kinds: Vec<(String, usize)>,
+}
+
+/// The ways in which a user can log in, and what is wrong with them.
+#[derive(Default)]
+pub struct Access {
+    has_key: bool,
+    has_password: bool,
+    /// On a disk: sshd was not asked for its settings.
+    is_of_disk: bool,
+    /// The file whose keys are cut off.
+    pub cut_file: Option<String>,
+    /// The setting by which sshd refuses the user's password.
+    password_refused_by: Option<&'static str>,
+    /// The line of PAM's rules that refuses the user, and why.
+    pub refused_by_pam: Option<(String, String)>,
+    pub problems: Vec<(String, String)>,
+    pub unread: Vec<String>,
+}
+
+impl Access {
+    fn problem(&mut self, problem: String, remedy: &str) {
+        self.problems.push((problem, remedy.to_string()));
+    }
+
+    /// `has_errors`: of the modules that write keys.
+    pub fn of(
+        machine: &Machine,
+        user: &User<'_>,
+        account: &Account,
+        merged: &Node,
+        runs_sshd: bool,
+        has_errors: bool,
+    ) -> Access {
+        let sys = &machine.sys;
+        let mut access = Access { is_of_disk: !sys.is_live(), ..Access::default() };
+        let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
+        let sshd = if runs_sshd { Sshd::of(machine, &user.name) } else { None };
+        let shell = account.shell.as_str();
+        if distro::ends_login(shell) {
+            // A command that sshd forces, such as that of SFTP, needs no shell.
+            let is_forced = sshd.as_ref().is_some_and(|sshd| !sshd.is_none("forcecommand"));
+            if gets_keys && !is_forced {
+                access.problem(format!("the shell {shell} ends each login"), "choose another one (shell:)");
+            }
+            return access;
+        }
+        let groups = sys.groups();
+        let own = groups.iter().filter(|g| g.gid == account.gid || g.members.contains(&user.name));
+        let (gids, groups): (Vec<u32>, Vec<&str>) = own.map(|group| (group.gid, group.name.as_str())).unzip();
+        // A link, such as /bin, may lead to another directory.
+        let program = sys.real_path(shell).filter(|_| sys.is_live());
+        let closed_shell = program.and_then(|program| closed_directory(machine, &program, account, &gids));
+        let has_shell = access.shell(machine, shell, closed_shell.as_deref());
+        let keys = access.keys(machine, account, &gids, sshd.as_ref(), closed_shell.is_some());
+        let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
+        access.password_refused_by = sshd.as_ref().and_then(|sshd| sshd.password_refusal(&user.name));
+        // A password of a user whom sshd does not let in anyway is for the console.
+        if let Some(keyword) =
+            refusal.filter(|_| gets_keys || keys.has_file || access.password_refused_by.is_none())
+        {
+            let problem =
+                format!("sshd refuses the user by its setting {keyword}{}", place_of(machine, keyword));
+            access.problem(problem, "change the setting, then: systemctl reload ssh");
+        }
+        if let Some(sshd) = &sshd {
+            let keyword =
+                access.refusing_setting(machine, account, sshd, &keys, gets_keys).unwrap_or_default();
+            let mut rows = REFUSALS.lines().map(|row| row.splitn(3, '|').collect::<Vec<_>>());
+            if let Some([_, what, remedy]) = rows.find(|row| row[0] == keyword).as_deref() {
+                let problem = format!("sshd {what}{}", place_of(machine, keyword));
+                access.problem(problem, &format!("{remedy}, then: systemctl reload ssh"));
+                access.has_key = false;
+            }
+            if sshd.is_yes("usepam") {
+                let service = sshd.values("pamservicename").next().unwrap_or("sshd");
+                access.refused_by_pam = pam::refusal(sys, service, account, &groups);
+                access.has_key &= access.refused_by_pam.is_none();
+            }
+        }
+        let home = account.home.as_str();
+        // Without its settings, on a machine that runs, it is not known which files sshd reads.
+        if gets_keys && !keys.has_file && (sshd.is_some() || !sys.is_live() || !sys.exists(home)) {
+            let (problem, remedy) = match sys.exists(home) {
+                true => without_keys(machine, user, merged, &keys, has_errors),
+                false => (
+                    format!("the home directory {home} does not exist{}", mounted_above(machine, home)),
+                    KEY_ERRORS.to_string(),
+                ),
+            };
+            access.problem(problem, &remedy);
+        }
+        match sys.read_text("/etc/shadow") {
+            Ok(shadow) => {
+                let needs_unlocked =
+                    sshd.as_ref().is_some_and(|sshd| sshd.values("usepam").next() == Some("no"));
+                let is_only_way = user.gets(&PASSWORD_SOURCES, merged, "password") && !gets_keys;
+                access.password(&shadow, user, is_only_way, needs_unlocked, sys.clock().wall());
+            }
+            Err(e) if Machine::is_root() => access.unread.push(e.to_string()),
+            Err(_) => {}
+        }
+        access.has_key &= has_shell && refusal.is_none();
+        access.has_password &= has_shell;
+        access
+    }
+
+    /// Checks the shell, to which a directory may be `closed`. Returns whether it can be run.
+    fn shell(&mut self, machine: &Machine, shell: &str, closed: Option<&str>) -> bool {
+        let sys = &machine.sys;
+        let is_program = |path: &str| {
+            sys.metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        };
+        // The programs of a disk may be on another file system.
+        let has_shell = shell.is_empty() || is_program(shell) || !sys.exists("/bin/sh");
+        if !has_shell {
+            let problem = format!("the shell {shell} does not exist, or is not a program");
+            self.problem(problem, "install it (packages:), or choose another one (shell:)");
+        }
+        if let Some(closed) = closed {
+            let problem = format!("the user may not enter {closed}, and so not run the shell {shell}");
+            self.problem(problem, &format!("chmod a+rx {closed}"));
+        }
+        has_shell && closed.is_none()
+    }
+
+    /// Checks the keys in the files that sshd reads. A closed directory is not reported if that of the shell is.
+    fn keys(
+        &mut self,
+        machine: &Machine,
+        account: &Account,
+        gids: &[u32],
+        sshd: Option<&Sshd>,
+        is_reported: bool,
+    ) -> Keys {
+        let files = match sshd {
+            Some(sshd) => sshd.values("authorizedkeysfile").collect::<Vec<_>>().join(" "),
+            None => ".ssh/authorized_keys".into(),
+        };
+        let files = key_paths(&files, account).into_iter().map(|(path, _)| path).collect();
+        let mut found = Keys { files, ..Keys::default() };
+        let is_strict = sshd.is_none_or(|sshd| sshd.is_yes("strictmodes"));
+        for file in &found.files {
+            let Ok(text) = machine.sys.read_text(file) else { continue };
+            let keys = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+            // cloud-init's own, for users who shall log in as another one.
+            if keys().all(|line| line.contains("Please login as the user")) {
+                found.is_redirected |= keys().next().is_some();
+                continue;
+            }
+            found.has_file = true;
+            let valid = || keys().filter_map(|line| Some((line, key_of(line)?)));
+            if valid().next().is_none() {
+                let remedy = format!("compare it with the public key of the client: ssh-keygen -l -f {file}");
+                self.problem(format!("no line of {file} is a valid SSH key"), &remedy);
+                continue;
+            }
+            found.kinds.extend(valid().map(|(_, (kind, data))| (kind.to_string(), data.len())));
+            if valid().all(|(line, _)| is_cut(line)) {
+                self.cut_file = Some(file.clone());
+            }
+            let today = system::log_time(machine.sys.clock().wall());
+            if valid().all(|(line, _)| has_expired(line, &today)) {
+                let problem = format!("the keys in {file} have expired (expiry-time=)");
+                self.problem(problem, "remove the option, or set a later time");
+                continue;
+            }
+            if let Some(closed) = closed_directory(machine, file, account, gids) {
+                let problem = format!("sshd cannot read {file}, because the user may not enter {closed}");
+                if !is_reported {
+                    self.problem(problem, &format!("chmod a+x {closed}"));
+                }
+                continue;
+            }
+            match unsafe_path(machine, file, account).filter(|_| is_strict) {
+                Some((path, why)) => {
+                    let problem = format!("sshd ignores the keys in {file}, because {path} {why}");
+                    let remedy = format!("chown {}: {path}; chmod go-w {path}", account.name);
+                    self.problem(problem, &remedy);
+                }
+                None => self.has_key |= self.cut_file.is_none(),
+            }
+        }
+        found
+    }
+
+    /// Returns the setting of sshd that refuses the user's keys, which has a row in [`REFUSALS`].
+    fn refusing_setting(
+        &self,
+        machine: &Machine,
+        account: &Account,
+        sshd: &Sshd,
+        keys: &Keys,
+        gets_keys: bool,
+    ) -> Option<&'static str> {
+        let sys = &machine.sys;
+        let first = |keyword: &str| sshd.values(keyword).next().unwrap_or_default();
+        if (gets_keys || keys.has_file) && !sshd.is_yes("pubkeyauthentication") {
+            return Some("PubkeyAuthentication");
+        }
+        if gets_keys && first("authorizedkeysfile") == "none" && sshd.is_none("authorizedkeyscommand") {
+            return Some("AuthorizedKeysFile");
+        }
+        if !self.has_key {
+            return None;
+        }
+        // Below another root, and in what a shell reads, a program may be another one.
+        let is_plain = |program: &str| {
+            sshd.is_none("chrootdirectory")
+                && program.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+        };
+        let command = first("forcecommand");
+        let ends = sshd.values("forcecommand").all(is_plain)
+            && (distro::ends_login(command) || command.starts_with('/') && !sys.exists(command));
+        let is_root = |meta: std::fs::Metadata| meta.uid() == 0 && meta.permissions().mode() & 0o022 == 0;
+        let root = first("chrootdirectory").replace("%h", &account.home).replace("%u", &account.name);
+        let root = root.replace("%U", &account.uid.to_string());
+        let is_no_root =
+            !sshd.is_none("chrootdirectory") && !root.contains('%') && !sys.metadata(root).is_ok_and(is_root);
+        let size = first("requiredrsasize").parse().unwrap_or_default();
+        let is_large = |(kind, length): &(String, usize)| kind != "ssh-rsa" || rsa_size(*length) >= size;
+        let accepted = || keys.kinds.iter().filter(|(kind, _)| sshd.accepts_key_of(kind));
+        // The first one counts.
+        let settings = [
+            (accepted().next().is_none(), "PubkeyAcceptedAlgorithms"),
+            (!accepted().any(is_large), "RequiredRSASize"),
+            (!sshd.is_none("revokedkeys") && !sys.exists(first("revokedkeys")), "RevokedKeys"),
+            (account.name == "root" && first("permitrootlogin") == "no", "PermitRootLogin"),
+            (!sshd.accepts_key_alone(), "AuthenticationMethods"),
+            (first("maxsessions") == "0", "MaxSessions"),
+            (first("permittty") == "no" && sshd.is_none("forcecommand"), "PermitTTY"),
+            (ends, "ForceCommand"),
+            (is_no_root, "ChrootDirectory"),
+        ];
+        settings.into_iter().find_map(|(refuses, setting)| refuses.then_some(setting))
+    }
+
+    /// Checks the user's line of shadow(5). Without PAM sshd refuses a locked account.
+    fn password(
+        &mut self,
+        shadow: &str,
+        user: &User<'_>,
+        is_only_way: bool,
+        needs_unlocked: bool,
+        now: Duration,
+    ) {
+        let Some(line) = shadow.lines().find(|line| line.split(':').next() == Some(&user.name)) else {
+            return;
+        };
+        let fields: Vec<&str> = line.split(':').collect();
+        let hash = fields.get(1).copied().unwrap_or_default();
+        let is_locked = hash.starts_with(['!', '*']) || hash == "x";
+        self.has_password = !is_locked && !hash.is_empty();
+        if needs_unlocked && hash.starts_with('!') && self.has_key {
+            let problem = "the account is locked, and sshd does not use PAM, so it refuses the key";
+            self.problem(problem.into(), &format!("usermod -p '*' {}, or set UsePAM yes", user.name));
+            self.has_key = false;
+        }
+        if is_only_way && is_locked && !self.has_key {
+            let problem = "a password is configured, but it is locked, and there is no SSH key";
+            let remedy = match hash.len() > 1 {
+                true => {
+                    format!("set lock_passwd: false for a new instance; on this one: passwd -u {}", user.name)
+                }
+                false => "set lock_passwd: false, and hashed_passwd to a hash, for a new instance".into(),
+            };
+            self.problem(problem.into(), &remedy);
+        }
+        let today = (now.as_secs() / 86_400) as i64;
+        let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
+        let is_due = day(2).is_some_and(|changed| {
+            changed == 0 || day(4).is_some_and(|days| changed.saturating_add(days) < today)
+        });
+        if is_due && is_locked && self.has_key {
+            let problem = "the password is locked and has expired, so it can be neither used nor changed";
+            self.problem(problem.into(), &format!("chage -M -1 -d $(date +%F) {}", user.name));
+            self.has_key = false;
+        }
+        if day(7).is_some_and(|day| day <= today) {
+            let remedy = format!("chage -E -1 {}; expiredate: in users", user.name);
+            self.problem("the account has expired".into(), &remedy);
+            (self.has_key, self.has_password) = (false, false);
+        }
+    }
+
+    /// Returns the setting that refuses the only way of the user.
+    pub fn refused_password(&self) -> Option<&'static str> {
+        self.password_refused_by.filter(|_| self.has_password && !self.has_key)
+    }
+
+    pub fn can_use_ssh(&self) -> bool {
+        self.has_key || self.has_password && self.password_refused_by.is_none()
+    }
+
+    pub fn has_way(&self) -> bool {
+        self.has_key || self.has_password
+    }
+
+    pub fn describe(&self, shell: &str) -> String {
+        let by_key = if self.is_of_disk { "SSH key, if sshd's settings allow it" } else { "SSH key" };
+        let is_refused = self.password_refused_by.is_some();
+        let by_password = if is_refused { "password (at the console only)" } else { "password" };
+        let ways = [(self.has_password, by_password), (self.has_key, by_key)];
+        let ways: Vec<&str> = ways.into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect();
+        let why = match (self.problems.first(), &self.refused_by_pam, &self.cut_file) {
+            _ if !ways.is_empty() => return format!("can log in by {}", ways.join(", ")),
+            (Some((problem, _)), ..) | (None, Some((_, problem)), _) => problem,
+            (.., Some(_)) => "its key is cut off or changed",
+            _ if distro::ends_login(shell) => "its shell ends each login",
+            _ if !Machine::is_root() => "only root can read its keys and password",
+            _ => "it has neither an SSH key nor a usable password",
+        };
+        format!("cannot log in: {why}")
+    }
+}
+
+/// Returns why the file of a user's configured keys has none, and the remedy.
+fn without_keys(
+    machine: &Machine,
+    user: &User<'_>,
+    merged: &Node,
+    keys: &Keys,
+    has_errors: bool,
+) -> (String, String) {
+    let file = keys.files.first().map_or("", String::as_str);
+    if keys.is_redirected {
+        let (key, setting) = match user.name == "root" {
+            true => ("disable_root", merged.get("disable_root")),
+            false => ("ssh_redirect_user", user.map.and_then(|map| map.get("ssh_redirect_user"))),
+        };
+        let place = setting.map_or(String::new(), |node| format!(" ({})", node.at));
+        let problem = format!("a login with its keys only names another user, because of {key}{place}");
+        return (problem, format!("set {key}: false for a new instance, or log in as that user"));
+    }
+    let problem =
+        format!("SSH keys are configured, but {file} has none{}", place_of(machine, "AuthorizedKeysFile"));
+    let files = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
+    let is_same = |entry: &&Node| {
+        entry.get("path").and_then(Node::as_str) == Some(file)
+            && entry.get("append").is_none_or(Node::is_falsy)
+    };
+    if let Some(entry) = files.iter().find(is_same) {
+        let remedy = "remove the file from write_files, or set append: true and defer: true there";
+        return (format!("{problem}: write_files replaces it ({})", entry.at), remedy.into());
+    }
+    let repeat = results::repeat("users_groups");
+    let without_errors = format!(
+        "users_groups had no error: a script or service changed the file since, or the keys were configured later; {repeat}"
+    );
+    (problem, if has_errors { KEY_ERRORS.into() } else { without_errors })
+}
+
+/// Returns whether a key has an option `expiry-time` with a day before that of this time, `YYYY-MM-DD …`.
+fn has_expired(line: &str, now: &str) -> bool {
+    let today: String = now.chars().filter(char::is_ascii_digit).take(8).collect();
+    let time = line.split_once("expiry-time=\"").and_then(|(_, rest)| rest.get(..8));
+    time.is_some_and(|day| day < today.as_str())
+}
+
+/// Returns the bits of an RSA key of so many base64 digits: without its type and exponent, and rounded.
+fn rsa_size(digits: usize) -> usize {
+    (digits * 6).saturating_sub(184) / 64 * 64
+}
+
+/// Returns the first of a key file, its directory and the home directory that others may write, and why sshd minds it.
+fn unsafe_path(machine: &Machine, file: &str, account: &Account) -> Option<(String, String)> {
+    let home = account.home.trim_end_matches('/');
+    let directory = file.rsplit_once('/').map_or("/", |(directory, _)| directory);
+    let paths = [home, directory, file].map(|path| path.trim_end_matches('/'));
+    paths.iter().filter(|path| path.starts_with(home)).find_map(|path| {
+        let meta = machine.sys.metadata(path).ok()?;
+        let mode = meta.permissions().mode();
+        // sshd reads the file as the user.
+        let access = if meta.is_dir() { 0o001 } else { 0o004 };
+        let why = if meta.uid() != 0 && meta.uid() != account.uid {
+            format!("belongs to user {}", meta.uid())
+        } else if mode & 0o022 != 0 {
+            format!("may be written by others (mode {:04o})", mode & 0o7777)
+        } else if meta.uid() == 0 && account.uid != 0 && mode & access == 0 {
+            "belongs to root and cannot be read by the user".to_string()
+        } else {
+            return None;
+        };
+        Some(((*path).to_string(), why))
+    })
+}
+
+/// Returns the first directory above a file that the user may not enter. sshd reads files of keys as the user.
+fn closed_directory(machine: &Machine, file: &str, account: &Account, gids: &[u32]) -> Option<String> {
+    let mut above = file.match_indices('/').map(|(end, _)| if end == 0 { "/" } else { &file[..end] });
+    let is_closed = |directory: &&str| {
+        machine.sys.metadata(directory).is_ok_and(|meta| {
+            let bit = match () {
+                () if meta.uid() == account.uid => 0o100,
+                () if gids.contains(&meta.gid()) => 0o010,
+                () => 0o001,
+            };
+            meta.permissions().mode() & bit == 0
+        })
+    };
+    // An access control list may let the user in.
+    let is_refused = |directory: &&str| {
+        let ids = [format!("--reuid={}", account.uid), format!("--regid={}", account.gid)];
+        let command = Command::new(["setpriv", &ids[0], &ids[1], "--init-groups", "test", "-x", directory]);
+        !machine
+            .sys
+            .run(&command.timeout(TIMEOUT).read_only().accept_all())
+            .is_ok_and(|output| output.code == 0)
+    };
+    above
+        .find(|directory| account.uid != 0 && is_closed(directory) && is_refused(directory))
+        .map(str::to_string)
+}
+
+/// Returns ` (PATH is mounted …)` if a file system above a home directory may hide it.
+fn mounted_above(machine: &Machine, home: &str) -> String {
+    let mounts = machine.sys.mounts().unwrap_or_default();
+    let above =
+        mounts.iter().rev().find(|mount| mount.mount_point != "/" && home.starts_with(&mount.mount_point));
+    above.map_or(String::new(), |mount| format!(" ({}, which is mounted there, may hide it)", mount.source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::Position;
+
+    #[test]
+    fn damaged_keys_are_not_keys() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx";
+        for (line, expected) in [
+            (key.to_string(), true),
+            (format!("no-pty,command=\"a b\" {key} al@host"), true),
+            (key.replace("ssh-ed25519 ", ""), false),
+            ("ssh-rsa".into(), false),
+            ("<your key here>".into(), false),
+        ] {
+            assert_eq!(key_of(&line).is_some(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_reason_for_missing_keys_is_named() {
+        let root = scratch::TempDir::new();
+        let global =
+            crate::arguments::GlobalOptions { root: root.display().to_string(), ..Default::default() };
+        let machine = Machine::open(&global);
+        let file = "/home/amy/.ssh/authorized_keys";
+        for (name, text, is_redirected, has_errors, expected) in [
+            ("root", "disable_root: true", true, false, "because of disable_root (t:1:15)"),
+            ("root", "x: y", true, false, "because of disable_root"),
+            ("amy", "x: y", true, false, "because of ssh_redirect_user"),
+            (
+                "amy",
+                "write_files: [{path: /x}, {path: /home/amy/.ssh/authorized_keys}]",
+                false,
+                false,
+                "write_files replaces it (t:1:",
+            ),
+            (
+                "amy",
+                "write_files: [{path: /home/amy/.ssh/authorized_keys, append: true}]",
+                false,
+                false,
+                "users_groups had no error",
+            ),
+            ("amy", "x: y", false, true, "see the errors of users_groups"),
+        ] {
+            let merged = config::yaml::parse("t", text).unwrap().root;
+            let user = User { name: name.into(), at: Position::default(), map: None, is_default: false };
+            let keys = Keys { files: vec![file.into()], is_redirected, ..Keys::default() };
+            let (problem, remedy) = without_keys(&machine, &user, &merged, &keys, has_errors);
+            assert!(format!("{problem}\n{remedy}").contains(expected), "{text}: {problem}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn locked_and_expired_accounts_are_reported() {
+        let user = User { name: "al".into(), at: Position::default(), map: None, is_default: false };
+        for (line, problem, has_password) in [
+            ("al:$6$x:1::::::", "", true),
+            ("al:!$6$x:1::::::", "locked", false),
+            ("al:!:1::::::", "locked", false),
+            ("al:$6$x:1:::::20:", "expired", false),
+            ("al:$6$x:1:::::2000:", "", true),
+        ] {
+            let mut access = Access::default();
+            access.password(line, &user, true, false, Duration::from_secs(86_400 * 100));
+            let text = access.problems.first().map_or("", |(problem, _)| problem.as_str());
+            assert!(text.contains(problem) && text.is_empty() == problem.is_empty(), "{line}: {text}");
+            assert_eq!(access.has_password, has_password, "{line}");
+            // The advice asks for a hash only if there is none.
+            let remedy = access.problems.first().map_or("", |(_, remedy)| remedy);
+            assert_eq!(remedy.contains("hashed_passwd"), line.starts_with("al:!:"), "{line}: {remedy}");
+        }
+        // With a key.
+        for (line, needs_unlocked, problem) in [
+            ("al:!:1::::::", false, ""),
+            ("al:!:1::::::", true, "does not use PAM"),
+            ("al:*:1::::::", true, ""),
+            ("al:!:0::::::", false, "neither used nor changed"),
+            ("al:!:1:0:7::::", false, "neither used nor changed"),
+            ("al:!:1:0:99999::::", false, ""),
+            ("al:$6$x:0::::::", false, ""),
+        ] {
+            let mut access = Access { has_key: true, ..Access::default() };
+            access.password(line, &user, false, needs_unlocked, Duration::from_secs(86_400 * 100));
+            let text = access.problems.first().map_or("", |(problem, _)| problem.as_str());
+            assert!(text.contains(problem) && text.is_empty() == problem.is_empty(), "{line}: {text}");
+            assert_eq!(access.has_key, problem.is_empty(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Whether the configured users can log in: accounts, shells, passwords, keys with their permissions, sshd and its settings.
+
+mod access;
+mod server;
+mod sshd;
+mod users;
+
+use std::os::unix::fs::MetadataExt as _;
+
+use config::{Node, Position};
+use serde_json::json;
+use system::User as Account;
+
+use super::boot_log::BootLog;
+use super::page::Page;
+use super::{firewall, history, results, tcp_wrappers};
+use crate::finding::{Layer, place_at};
+use crate::machine::Machine;
+use crate::units;
+use access::{Access, KEY_SOURCES};
+use server::{SERVERS, addresses, passwords, server};
+use sshd::{Sshd, place_of};
+use users::User;
+
+pub use users::configured_users;
+
+/// The users whose ways were examined.
+#[derive(Default)]
+struct Seen {
+    lines: Vec<String>,
+    can_login: bool,
+    can_use_ssh: bool,
+    /// Place and name of those with a password that a setting of sshd refuses.
+    refused: Vec<(String, String, &'static str)>,
+}
+
+impl Seen {
+    /// Adds a configured user, and reports what is wrong with the ways to log in.
+    fn add(
+        &mut self,
+        machine: &Machine,
+        user: &User<'_>,
+        account: &Account,
+        access: Access,
+        page: &mut Page,
+    ) {
+        let (place, name) = (place_at(&user.at, "users"), config::shown_name(&user.name));
+        self.can_login |= access.has_way();
+        self.can_use_ssh |= access.can_use_ssh();
+        self.lines.push(format!("{name}: {}", access.describe(&account.shell)));
+        self.refused
+            .extend(access.refused_password().map(|keyword| (place.clone(), name.to_string(), keyword)));
+        let home = account.home.as_str();
+        let belongs_to_root = machine.sys.metadata(home).is_ok_and(|meta| meta.uid() == 0);
+        if home.starts_with("/home/") && belongs_to_root && account.uid != 0 {
+            let problem = format!("belongs to root, not to user {name}: it was made before the user");
+            let remedy = "chown it; files of a user in write_files need owner and defer: true";
+            page.findings.warning(home, problem, remedy);
+        }
+        if let Some(file) = access.cut_file {
+            let problem = format!("user {name} cannot log in: the key in {file} is cut off or changed");
+            let remedy = "a key is one line: compare it with the public key of the client";
+            page.findings.warning(&place, problem, remedy);
+        }
+        if let Some((place, problem)) = access.refused_by_pam {
+            page.findings.error(place, problem, "correct the line; man pam.d describes it");
+        }
+        for (problem, remedy) in access.problems {
+            page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
+        }
+        page.findings.unread.extend(access.unread);
+    }
+}
+
+pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page) {
+    page.findings.layer = Layer::Login;
+    let sys = &machine.sys;
+    if !sys.exists(machine.layout.instance("")) {
+        return;
+    }
+    let Some(passwd) = page.findings.read(sys.read_text("/etc/passwd")) else { return };
+    let accounts = system::parse_passwd(&passwd);
+    let users = configured_users(merged);
+    let gets_keys = users.iter().any(|user| user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys"));
+    let runs_sshd = sys.is_live() && server(machine, gets_keys, page);
+    let has_errors = page.findings.all.iter().any(|finding| {
+        finding.place.contains(": ssh")
+            || finding.place.contains("users_groups")
+            || finding.shows("users_groups")
+    });
+    let mut seen = Seen::default();
+    for user in &users {
+        let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
+            without_account(machine, user, log, has_errors, page);
+            continue;
+        };
+        let access = Access::of(machine, user, account, merged, runs_sshd, has_errors);
+        seen.add(machine, user, account, access, page);
+    }
+    let is_other = |account: &&Account| users.iter().all(|user| user.name != account.name);
+    for account in accounts.iter().filter(is_other).filter(|account| is_human(account)) {
+        let user = User { name: account.name.clone(), at: Position::default(), map: None, is_default: false };
+        let access = Access::of(machine, &user, account, &Node::default(), runs_sshd, has_errors);
+        seen.can_login |= access.has_way();
+        seen.can_use_ssh |= access.can_use_ssh();
+        // Unless passwords of SSH are wanted, root's is for the console.
+        let wanted = merged.get("ssh_pwauth").filter(|node| node.as_bool() == Some(true));
+        let keyword = access.refused_password().filter(|keyword| *keyword == "PermitRootLogin");
+        if let (Some(node), Some(keyword)) = (wanted, keyword) {
+            seen.refused.push((place_at(&node.at, "ssh_pwauth"), account.name.clone(), keyword));
+        }
+    }
+    if sys.is_live()
+        && !sys.exists("/etc/shadow")
+        && passwd.lines().any(|line| line.split(':').nth(1) == Some("x"))
+    {
+        let problem = "it does not exist, so accounts are refused";
+        page.findings.error("/etc/shadow", problem, "restore it from /etc/shadow-, or make it: pwconv");
+    }
+    if runs_sshd {
+        connections(machine, merged, page);
+    }
+    // Beside a user who can use SSH, a password may be for the console only.
+    for (place, name, keyword) in seen.refused.drain(..).filter(|_| !seen.can_use_ssh) {
+        let (what, remedy) = match keyword {
+            "PermitRootLogin" => {
+                ("root's password", "set PermitRootLogin yes, or ssh_authorized_keys of a user")
+            }
+            _ => ("passwords", "set ssh_pwauth: true, or ssh_authorized_keys"),
+        };
+        let file = place_of(machine, keyword);
+        let problem = format!("user {name} has a password and no SSH key, and sshd refuses {what}{file}");
+        page.findings.warning(place, problem, remedy);
+    }
+    let no_login = match sys.exists("/etc/nologin") {
+        true => Some("/etc/nologin"),
+        false => {
+            Some("/run/nologin").filter(|path| sys.exists(path) && sys.is_live() && !is_starting(machine))
+        }
+    };
+    if let Some(path) = no_login {
+        page.findings.error(path, "it exists: only root may log in", "remove it, or find out what made it");
+    }
+    // A disk whose SSH server starts at the next boot, or the root of a chroot.
+    let is_still = !sys.is_live() || !sys.is_dir("/run/systemd/system");
+    if (runs_sshd || is_still && SERVERS.iter().any(|path| sys.exists(path)))
+        && !seen.can_login
+        && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
+        && Machine::is_root()
+    {
+        nobody(merged, &users, page);
+    }
+    page.section("login", "Users", seen.lines.clone(), json!(seen.lines));
+}
+
+/// Reports a configured user without an account.
+fn without_account(machine: &Machine, user: &User<'_>, log: &BootLog, has_errors: bool, page: &mut Page) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let (place, name) = (place_at(&user.at, "users"), config::shown_name(&user.name));
+    // Users of libnss-extrausers and snap are not looked for.
+    let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
+    // What useradd said, and a name that no account can have, are reported already.
+    let command = format!("useradd {} ", encoding::shell::quote(&user.name));
+    let mut others = page.findings.all.iter();
+    let is_reported = others.any(|f| f.shows(&command) || name != user.name && f.place == place);
+    if is_reported || is_elsewhere {
+        return;
+    }
+    let made = sys.read_text(layout.new_users()).unwrap_or_default();
+    if made.lines().any(|made| made == user.name) && !has_errors {
+        let problem = format!("user {name}, whom this instance's first boot created, is not in /etc/passwd");
+        let remedy = "if the account was not removed on purpose: restore /etc/passwd, or boot a new instance";
+        page.findings.warning(place, problem, remedy);
+        return;
+    }
+    if user.is_default {
+        return;
+    }
+    let mut problem = format!("user {name} is configured and not in /etc/passwd");
+    let mut remedy = format!("see the errors of users_groups; {}", results::repeat("users_groups"));
+    if history::ran_earlier(log, "users_groups") {
+        let id = sys.read_text(layout.instance_id()).unwrap_or_default();
+        let id = config::shown_name(id.trim());
+        problem +=
+            &format!(": users are created at the first boot of an instance, and this is still instance {id}");
+        remedy = "change instance-id in meta-data and reboot; on this instance: \
+                  cloud-init single --name users_groups --frequency always"
+            .into();
+    }
+    page.findings.error(place, problem, remedy);
+}
+
+/// Reports what keeps every connection from the SSH server, and passwords that it does not treat as configured.
+fn connections(machine: &Machine, merged: &Node, page: &mut Page) {
+    if let Some(place) = tcp_wrappers::refusal(&machine.sys) {
+        let remedy = "remove the rule, or permit addresses: sshd: ADDRESS in /etc/hosts.allow";
+        page.findings.error(place, "refuses every connection to sshd", remedy);
+    }
+    if let Some(sshd) = Sshd::of(machine, "root") {
+        let ports: Vec<u16> = sshd.values("port").filter_map(|port| port.parse().ok()).collect();
+        firewall::connections(machine, &ports, page);
+        addresses(machine, &sshd, page);
+        passwords(machine, merged, &sshd, page);
+    }
+}
+
+/// Reports that no user can log in.
+fn nobody(merged: &Node, users: &[User<'_>], page: &mut Page) {
+    let keys = modules::schema::keys_of_nobody(merged, merged);
+    if let Some(keys) = keys {
+        let remedy = "add default to users, or the keys to a user (ssh_authorized_keys), for a new instance";
+        let place = place_at(&keys.at, "ssh_authorized_keys");
+        page.findings.error(place, modules::schema::OF_NOBODY, remedy);
+    }
+    let problem = "no user can log in: none has an authorized SSH key or a password";
+    // The default user gets the cloud's keys.
+    let remedy = match keys.is_none() && users.iter().any(|user| user.is_default) {
+        true => {
+            "add ssh_authorized_keys to the user-data, or a key to the instance at the cloud, for a new instance"
+        }
+        false => "add ssh_authorized_keys to a user, or default to users, for a new instance",
+    };
+    page.findings.warning("users", problem, remedy);
+}
+
+/// Returns whether an account is root's or a person's, with a shell.
+fn is_human(account: &Account) -> bool {
+    (account.uid == 0 || (1000..60000).contains(&account.uid)) && !distro::ends_login(&account.shell)
+}
+
+/// Returns whether the boot has not reached the point where logins are allowed.
+fn is_starting(machine: &Machine) -> bool {
+    let unit = units::show(machine, &["systemd-user-sessions.service"]).unwrap_or_default();
+    unit.first().is_none_or(|unit| unit.get("ActiveState") != "active")
+}

@@ -1,0 +1,146 @@
+//! The SSH server: whether it runs, accepts its configuration and can be reached, and whether it accepts passwords as configured.
+
+use std::net::SocketAddr;
+
+use config::Node;
+use system::Command;
+
+use super::super::{boot, page::Page};
+use super::sshd::{Sshd, TIMEOUT, place_of};
+use crate::finding::{Layer, Severity, place_at};
+use crate::machine::Machine;
+use crate::units;
+
+/// Where the SSH server may be.
+pub const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
+
+/// Reports problems of the SSH server. Returns whether it runs, or is started for a connection.
+pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
+    if !SERVERS.iter().any(|path| machine.sys.exists(path)) {
+        if is_needed && !machine.sys.exists("/usr/sbin/dropbear") {
+            let problem = "SSH keys are configured, but there is no SSH server";
+            // A note: containers are entered without one.
+            page.findings.add(Severity::Note, "sshd", problem, "install it: packages: [openssh-server]");
+        }
+        return false;
+    }
+    let names = ["ssh.service", "sshd.service", "ssh.socket", "sshd.socket"];
+    let units = units::show(machine, &names).unwrap_or_default();
+    let loaded: Vec<_> = units.iter().filter(|unit| unit.get("LoadState") == "loaded").collect();
+    let is_wanted =
+        loaded.iter().any(|unit| matches!(unit.get("UnitFileState"), "enabled" | "enabled-runtime"));
+    let runs = loaded.iter().any(|unit| unit.get("ActiveState") == "active");
+    let masked = units.iter().any(|unit| unit.get("LoadState") == "masked");
+    let test = machine.sys.run(&Command::new(["sshd", "-t"]).timeout(TIMEOUT).accept_all().read_only());
+    let (is_valid, text) = match test {
+        // Only root may read the host keys.
+        Ok(done) if Machine::is_root() => {
+            let text = String::from_utf8_lossy(&done.stderr).into_owned();
+            // The unit makes that directory when it starts.
+            (done.code == 0 || text.contains("privilege separation directory: /run/"), text)
+        }
+        _ => (true, String::new()),
+    };
+    let keys = machine.sys.list("/etc/ssh").unwrap_or_default();
+    let has_keys = keys.iter().any(|name| name.starts_with("ssh_host_") && name.ends_with("_key"))
+        // They are empty.
+        && !text.starts_with("sshd: no hostkeys available");
+    let is_pending = loaded.iter().any(|unit| unit.is_pending());
+    let (problem, remedy) = match (has_keys, is_valid) {
+        (false, _) if is_wanted || runs => (
+            "there are no host keys, so the SSH server cannot start or accept connections".to_string(),
+            "make them: rm -f /etc/ssh/ssh_host_*; ssh-keygen -A; then: systemctl restart ssh (sshd on other distributions than Debian's)",
+        ),
+        (true, false) if is_wanted || runs => (
+            format!(
+                "the SSH server refuses its configuration: {}",
+                text.lines().find(|line| !line.starts_with('@')).unwrap_or_default().trim()
+            ),
+            "correct the file that the message names; check it with: sshd -t",
+        ),
+        _ if masked && !runs => {
+            ("the SSH server's unit is masked".to_string(), "systemctl unmask ssh; systemctl start ssh")
+        }
+        _ if is_wanted && !runs && !is_pending => {
+            ("the SSH server is enabled and does not run".to_string(), "systemctl status ssh sshd")
+        }
+        _ if is_needed && !is_wanted && !runs && !is_pending => (
+            "SSH keys are configured, but the SSH server is not enabled and does not run".to_string(),
+            "systemctl enable --now ssh (sshd on other distributions than Debian's)",
+        ),
+        _ => return runs || is_pending,
+    };
+    // What follows from it, such as a script that restarts the server, comes after it.
+    page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
+    let never_tried = loaded.iter().all(|unit| !unit.was_checked());
+    // Without it a password is enough for the console.
+    let is_intended = !(is_wanted || runs || is_needed && no_password(machine));
+    let severity = if is_intended { Severity::Note } else { Severity::Error };
+    let finding = page.findings.add(severity, "sshd", problem, remedy);
+    if is_wanted && !runs {
+        finding.details = match never_tried {
+            true => boot::own_orders(machine),
+            false => boot::ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
+        };
+        finding.problem += &loaded.iter().map(|unit| boot::changed_by(unit)).collect::<String>();
+    }
+    page.findings.layer = Layer::Login;
+    runs
+}
+
+/// Returns whether no account has a usable password.
+fn no_password(machine: &Machine) -> bool {
+    let shadow = machine.sys.read_text("/etc/shadow").unwrap_or_default();
+    shadow.lines().all(|line| {
+        line.split(':').nth(1).is_none_or(|hash| hash.is_empty() || hash.starts_with(['!', '*', 'x']))
+    })
+}
+
+/// Reports that sshd listens only on addresses to which other machines cannot connect.
+pub fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
+    let own = machine.sys.link_addresses().unwrap_or_default();
+    let sockets = units::show(machine, &["ssh.socket", "sshd.socket"]).unwrap_or_default();
+    // A socket of systemd for all IPv6 addresses accepts IPv4, too.
+    let of_socket =
+        sockets.iter().filter(|unit| unit.get("ActiveState") == "active").flat_map(|unit| unit.all("Listen"));
+    let of_socket: Vec<&str> = of_socket.filter_map(|at| at.split(' ').next()).collect();
+    let all = if of_socket.is_empty() { sshd.values("listenaddress").collect() } else { of_socket.clone() };
+    let is_open = |at: &&str| match at.parse::<SocketAddr>() {
+        Ok(at) if at.ip().is_unspecified() && of_socket.is_empty() => {
+            own.iter().any(|a| a.global && a.ipv6 == at.is_ipv6())
+        }
+        Ok(at) => !at.ip().is_loopback(),
+        Err(_) => true,
+    };
+    if own.iter().any(|address| address.global) && !all.is_empty() && !all.iter().any(is_open) {
+        let file = ["ListenAddress", "AddressFamily"]
+            .map(|keyword| place_of(machine, keyword))
+            .into_iter()
+            .find(|file| !file.is_empty());
+        let problem = format!(
+            "listens only on {}, to which other machines cannot connect{}",
+            all.join(", "),
+            file.unwrap_or_default()
+        );
+        // A note: a tunnel may lead to it.
+        page.findings.add(Severity::Note, "sshd", problem, "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh");
+    }
+}
+
+/// Compares `ssh_pwauth` with what sshd does.
+pub fn passwords(machine: &Machine, merged: &Node, sshd: &Sshd, page: &mut Page) {
+    let Some((node, wanted)) = merged.get("ssh_pwauth").and_then(|node| Some((node, node.as_bool()?))) else {
+        return;
+    };
+    if sshd.is_yes("passwordauthentication") != wanted {
+        let place = place_at(&node.at, "ssh_pwauth");
+        let does = if wanted { "does not accept" } else { "accepts" };
+        let own = place_of(machine, "PasswordAuthentication");
+        let problem = format!("ssh_pwauth is {wanted}, but sshd {does} passwords{own}");
+        page.findings.error(
+            place,
+            problem,
+            "remove the setting from that file, then: systemctl reload ssh (or sshd)",
+        );
+    }
+}
