@@ -368,6 +368,7 @@ fn browser() -> Option<&'static str> {
 
 /// Boots of a second and of ten minutes, in both colour schemes.
 #[test]
+#[ignore = "a browser, half a minute of a processor: make slow"]
 fn pixels_of_short_and_long_boots_are_readable() {
     let Some(browser) = browser() else {
         return not_tried("pixels_of_short_and_long_boots_are_readable", "no chromium or chrome");
@@ -387,6 +388,7 @@ fn pixels_of_short_and_long_boots_are_readable() {
 
 /// The page of `report`, whose margins are 16 pixels wide.
 #[test]
+#[ignore = "a browser, half a minute of a processor: make slow"]
 fn report_fits_narrow_and_wide_windows() {
     let Some(browser) = browser() else {
         return not_tried("report_fits_narrow_and_wide_windows", "no chromium or chrome");
