@@ -257,7 +257,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
         ("later-rule", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, sudo: \"ALL=(ALL) NOPASSWD:ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
           echo 'amy ALL=(ALL) ALL' >/etc/sudoers.d/99-own; chmod 440 /etc/sudoers.d/99-own", "", "user-data", "/etc/sudoers.d/99-own, line 1"),
         ("dangling", "rm user-data; ln -s /nowhere user-data", "", "generator", "user-data is a link to /nowhere, which does not exist"),
-        ("two-parts", "printf '#cloud-config-archive\n- {type: text/cloud-config, content: \"users: [{name: amy, ssh_authorized_keys: [KEY]}]\\nruncmd: [a]\"}\n- {type: text/cloud-config, content: \"runcmd: [ls]\"}\n' >user-data",
+        ("two-parts", "printf '#cloud-config-archive\n- {type: text/cloud-config, content: \"users: [{name: amy, ssh_authorized_keys: [KEY]}]\\\\nruncmd: [a]\"}\n- {type: text/cloud-config, content: \"runcmd: [ls]\"}\n' >user-data",
           "", "user-data part-001, line 2", "runcmd: no effect: the value at user-data part-002:1:9 replaces it"),
         ("expired-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"expiry-time=\\\\\"20200101\\\\\" KEY\"]}]\n' >user-data", "", "user-data", "have expired (expiry-time=)"),
         ("revoked", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'RevokedKeys /etc/ssh/revoked' >/etc/ssh/sshd_config.d/10-own.conf",

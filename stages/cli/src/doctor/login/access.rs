@@ -209,20 +209,17 @@ impl Access {
                 self.problem(problem, "remove the option, or set a later time");
                 continue;
             }
-            if let Some(closed) = closed_directory(machine, file, account, gids) {
+            // A directory of another user is closed as well: it is not to be opened, but to be given to the user.
+            if let Some((path, why)) = unsafe_path(machine, file, account).filter(|_| is_strict) {
+                let problem = format!("sshd ignores the keys in {file}, because {path} {why}");
+                self.problem(problem, &format!("chown {}: {path}; chmod go-w {path}", account.name));
+            } else if let Some(closed) = closed_directory(machine, file, account, gids) {
                 let problem = format!("sshd cannot read {file}, because the user may not enter {closed}");
                 if !is_reported {
                     self.problem(problem, &format!("chmod a+x {closed}"));
                 }
-                continue;
-            }
-            match unsafe_path(machine, file, account).filter(|_| is_strict) {
-                Some((path, why)) => {
-                    let problem = format!("sshd ignores the keys in {file}, because {path} {why}");
-                    let remedy = format!("chown {}: {path}; chmod go-w {path}", account.name);
-                    self.problem(problem, &remedy);
-                }
-                None => self.has_key |= self.cut_file.is_none(),
+            } else {
+                self.has_key |= self.cut_file.is_none();
             }
         }
         found
