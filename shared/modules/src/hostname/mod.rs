@@ -180,8 +180,11 @@ pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Optio
     let text = |name: &'_ Option<Name>| name.as_ref().map(|name| name.0.clone());
     let decided =
         from_config_and_metadata(text(&keys.hostname).as_deref(), text(&keys.fqdn).as_deref(), cloud);
-    let Some(mut names) = decided.filter(|_| !is_kept(context, keys)) else {
-        return (!metadata_only).then(|| from_system(context.sys));
+    let Some(mut names) = decided.clone().filter(|_| !is_kept(context, keys)) else {
+        let current = from_system(context.sys);
+        // The cloud may have the current name with its domain.
+        let named = decided.filter(|names| names.hostname == current.hostname);
+        return (!metadata_only).then(|| named.unwrap_or(current));
     };
     if keys.hostname.is_none() && keys.fqdn.is_none() {
         names = with_whole_name(context.instance, names);

@@ -9,11 +9,14 @@ use crate::{set_hostname, update_etc_hosts, update_hostname};
 #[test]
 fn invalid_names_are_ignored() {
     const KEPT: &str = "127.0.1.1\told\told\n";
+    const WHOLE: &str = "127.0.1.1\told.example.org\told\n";
     const WEB: &str = "127.0.1.1\tweb1\tweb1\n";
     for (config, cloud, name, hosts, place) in [
         ("hostname: \"a\\nb\"", None, "old\n", KEPT, "test.yaml:1:11: hostname: "),
         ("hostname: ${hostname}", None, "old\n", KEPT, "test.yaml:1:11: hostname: "),
         ("hostname: my_host", Some("web1"), "old\n", KEPT, "test.yaml:1:11: hostname: "),
+        // The cloud has the domain of the name that is kept.
+        ("hostname: my_host", Some("old.example.org"), "old\n", WHOLE, "test.yaml:1:11: hostname: "),
         ("{hostname: web1, fqdn: web1.a b}", None, "web1\n", WEB, "test.yaml:1:24: fqdn: "),
         ("{}", Some("My VM 1"), "old\n", KEPT, "metadata of NoCloud: local-hostname: "),
         ("hostname: web1", Some("My VM 1"), "web1\n", WEB, "metadata of NoCloud: local-hostname: "),
