@@ -69,4 +69,13 @@ mod tests {
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/timezone").0, "Europe/Berlin\n");
     }
+    #[test]
+    fn a_fifo_in_place_of_the_link_is_replaced() {
+        let sandbox = sandbox("debian", "timezone: Europe/Berlin");
+        let link = sandbox.top.join("etc/localtime");
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&link).status().unwrap().success());
+        sandbox.run(&MODULE).unwrap();
+        assert!(std::fs::read_link(&link).unwrap().ends_with("usr/share/zoneinfo/Europe/Berlin"));
+    }
 }

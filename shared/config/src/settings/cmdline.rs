@@ -25,14 +25,21 @@ pub fn without_secrets(line: &str) -> String {
         rest = rest[start..].split_once("end_cc").map_or("", |(_, after)| after);
     }
     let redacted = system::redacted_urls(&(shown + rest));
-    let without_value = |word| match str::split_once(word, '=') {
-        Some((name, value)) if is_secret(name, value) => format!("{name}=…"),
+    let without_value = |word: &str| match word.split_once('=') {
+        Some((name, value)) if is_secret(name, value) => format!("{}=…", name.trim_start_matches('"')),
         _ => word.to_string(),
     };
-    redacted.split(' ').map(without_value).collect::<Vec<_>>().join(" ")
+    // The kernel takes blanks between quotes as part of a word.
+    let mut is_quoted = false;
+    let is_end = |c| {
+        is_quoted ^= c == '"';
+        c == ' ' && !is_quoted
+    };
+    redacted.split(is_end).map(without_value).collect::<Vec<_>>().join(" ")
 }
 
 fn is_secret(name: &str, value: &str) -> bool {
+    let value = value.trim_start_matches('"');
     let kinds = "pass= passwd= password= secret token credential";
     kinds.split(' ').any(|kind| format!("{name}=").contains(kind))
         || value.starts_with("iscsi:") && value.contains('@')
@@ -72,6 +79,10 @@ mod tests {
             ("systemd.set_credential=a:b cifsuser=u", "systemd.set_credential=… cifsuser=u"),
             ("cifspass=x root=LABEL=a", "cifspass=… root=LABEL=a"),
             ("BOOTIF=01-aa:bb:cc:dd:ee:ff ro", "BOOTIF=01-aa:bb:cc:dd:ee:ff ro"),
+            (r#"cifspass="x y" quiet"#, "cifspass=… quiet"),
+            (r#""cifspass=x y" dyndbg="file a +p" quiet"#, r#"cifspass=… dyndbg="file a +p" quiet"#),
+            (r#"netroot="iscsi:u:p q@192.0.2.1::::iqn""#, "netroot=…"),
+            (r#"cifspass="x y"#, "cifspass=…"),
             ("ro cc: password: x end_cc quiet", "ro cc:… quiet"),
             ("cc:a: 1end_cc ro cc: b: 2", "cc:… ro cc:…"),
         ] {
