@@ -47,6 +47,35 @@ fn the_state_is_removed() {
     has_an_end(&machine, &boot);
 }
 
+/// By `cloud-init clean` in a command: the stage does its work, and no directory replaces the link, where programs would take it for
+/// the instance of each machine that is made from the image.
+#[test]
+fn the_state_is_removed_during_a_stage() {
+    let work = "users: [{name: zoe}]\nwrite_files: [{path: /root/x, content: y}]\n";
+    let remove =
+        "rm -rf /var/lib/cloud/instance /var/lib/cloud/instances /var/lib/cloud/sem /var/lib/cloud/data";
+    let hook = format!("#cloud-boothook\n#!/bin/sh\n{remove}\n");
+    let archive = serde_json::json!([{"content": hook}, {"content": format!("#cloud-config\n{work}")}]);
+    for (name, user_data) in [
+        ("boothook", format!("#cloud-config-archive\n{archive}\n")),
+        ("bootcmd", format!("#cloud-config\n{work}bootcmd: ['{remove}']\n")),
+        ("runcmd", format!("#cloud-config\n{work}runcmd: ['{remove}']\n")),
+    ] {
+        let machine = Sandbox::with_user_data(&format!("removed-by-{name}"), user_data);
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.ended_normally());
+        check_boot!(
+            machine,
+            boot,
+            std::fs::symlink_metadata(machine.path("/var/lib/cloud/instance")).is_err()
+        );
+        check_boot!(machine, boot, machine.file("/etc/passwd").is_some_and(|text| text.contains("\nzoe:")));
+        check_boot!(machine, boot, machine.file("/root/x").as_deref() == Some("y"));
+        check_boot!(machine, boot, !machine.log().contains("flushing"));
+        check_boot!(machine, boot, name != "runcmd" || boot.succeeded());
+    }
+}
+
 /// Then the file in /var/lib/cloud names the boot.
 #[test]
 fn full_run_does_not_stop_the_boot() {

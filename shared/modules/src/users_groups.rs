@@ -275,7 +275,7 @@ impl<'a> UserCreator<'a> {
             self.interrupted = sort::collect(earlier.lines().map(Into::into));
             names.extend(self.interrupted.iter().cloned());
         }
-        if names.is_empty() {
+        if names.is_empty() || layout.is_cleaned(sys) {
             return Ok(());
         }
         let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");

@@ -2,7 +2,7 @@
 //!
 //! A path that several files of the code use has a method here: `tests/layout.rs` checks it.
 
-use system::System;
+use system::{Result, System};
 
 /// Bytes in the name of a directory (NAME_MAX of Linux).
 const MAX_NAME: usize = 255;
@@ -73,15 +73,26 @@ impl Layout {
         }
     }
 
-    /// Remembers whether the link to the current instance exists.
+    /// Remembers whether the link to the current instance has existed.
     pub fn note_link(&mut self, sys: &System) {
-        self.was_linked = sys.exists(self.cloud("instance"));
+        self.was_linked |= sys.is_link(self.cloud("instance"));
     }
 
     /// Returns whether the state was removed since [`Layout::note_link`], as a script does with `cloud-init clean` before it makes
     /// an image: nothing may be written for the instance, whose directory would appear in the place of its link.
     pub fn is_cleaned(&self, sys: &System) -> bool {
-        self.was_linked && !sys.exists(self.cloud("instance"))
+        self.was_linked && !sys.is_link(self.cloud("instance"))
+    }
+
+    /// Removes what the work of a stage wrote for the instance after its state had been removed.
+    ///
+    /// # Errors
+    /// Fails if the directory in the place of the link cannot be removed.
+    pub fn remove_leftovers(&self, sys: &System) -> Result<()> {
+        if self.is_cleaned(sys) {
+            sys.remove_dir_all(self.cloud("instance"))?;
+        }
+        Ok(())
     }
 
     /// Returns the layout whose current instance is the given one, whatever the link points to.

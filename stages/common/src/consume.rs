@@ -20,6 +20,7 @@ const SEMAPHORE: &str = "consume_data";
 /// Consumes the instance's user-data and vendor-data, and reads the resulting settings. The raw data, which may be large,
 /// is freed.
 pub(crate) fn consume(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance) {
+    boot.layout.note_link(&boot.sys);
     let given = &mut found.instance;
     let blobs = [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
     let instance = &found.instance;
@@ -114,6 +115,10 @@ fn has_consumed(boot: &Boot) -> bool {
 pub(crate) fn is_unconsumed(boot: &Boot, found: &FoundInstance) -> bool {
     if boot.layout.is_unlinked() {
         // The datasource None without a boot has no user-data to wait for.
+        return false;
+    }
+    if boot.layout.is_cleaned(&boot.sys) {
+        // By a boothook: the stage goes on with what it has read.
         return false;
     }
     found.is_unrecorded || !has_consumed(boot)

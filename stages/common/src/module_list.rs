@@ -68,7 +68,8 @@ pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, 
 }
 
 /// Runs one module (`cloud-init single`), without regard to its activation keys and distributions.
-pub fn run_single(boot: &Boot, record: &mut Record, found: &FoundInstance, single: &Single) {
+pub fn run_single(boot: &mut Boot, record: &mut Record, found: &FoundInstance, single: &Single) {
+    boot.layout.note_link(&boot.sys);
     let Some(row) = find_module(&single.name) else {
         let hint = config::suggestion(&single.name, modules::MODULES.iter().map(|row| row.name));
         warning!(boot.sys, "Did not run {}, does it exist?{}", single.name, hint.trim_start_matches(';'));

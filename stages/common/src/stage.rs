@@ -136,6 +136,7 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     if !has_successor(boot, record) {
         confirm(boot);
     }
+    sys.log_error(Level::Warning, boot.layout.remove_leftovers(sys));
     record.end_reporting(boot);
     sys.hide_activities();
     sys.log_error(Level::Warning, sys.flush_output());
