@@ -753,7 +753,7 @@ fn files_of_the_image_are_validated() {
                 "93.cfg:3:46: error: network.ethernets.e.dhcp4: expected true or false",
                 "93.cfg:4:11: error: log_cfgs: expected a list, found a string",
                 "93.cfg:5:18: error: datasource_list: expected a list, found a string",
-                "93.cfg:6:14: error: datasource: unknown datasource; did you mean 'NoCloud'?",
+                "93.cfg:6:14: error: datasource: there is no datasource NoClod; did you mean 'NoCloud'?",
                 "93.cfg:6:41: error: datasource.Ec2.timeout: expected a whole number",
             ],
         ),
@@ -843,7 +843,7 @@ fn schema_checks_the_system_of_root() {
         return;
     }
     let machine = explained();
-    machine.put("etc/cloud/cloud.cfg.d/20.cfg", "datasource_list: [NoCloud]\ntimezon: x\n");
+    machine.put("etc/cloud/cloud.cfg.d/20.cfg", "datasource_list: [NoCloud, Foo]\ntimezon: x\n");
     machine.put("etc/cloud/cloud.cfg.d/30.cfg", "a: [\n");
     let (code, out, err) = machine.run_words(&["schema", "--system"]);
     // What upstream does not read does not change the exit status.
@@ -852,6 +852,8 @@ fn schema_checks_the_system_of_root() {
     {
         assert!(err.contains(wanted), "{err}");
     }
+    assert_eq!(err.matches("20.cfg:1:28: datasource_list: ").count(), 1, "{err}");
+    assert!(err.contains("datasource_list: there is no datasource Foo\n"), "{err}");
     assert_eq!(
         (code, out.as_str()),
         (

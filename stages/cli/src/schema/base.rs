@@ -64,7 +64,10 @@ fn datasource_names(root: &Node) -> Findings {
         let message = match known().find(|known| key == "datasource_list" && clouds::is_name(name, known)) {
             Some(_) if is_alone => continue,
             Some(known) => format!("ds-identify does not know this spelling of {known}"),
-            None => format!("unknown datasource{}", config::suggestion(name, known())),
+            None => {
+                let near = config::suggestion(name, known());
+                format!("there is no datasource {}{near}", config::shown_name(name))
+            }
         };
         found.unknown(&node.at, key, message);
     }

@@ -19,7 +19,6 @@ use state::layout::{CLOUD_CONFIGS, RAW_DATA};
 use system::warning;
 
 use crate::arguments::{Schema, SchemaFormat, SchemaType};
-use crate::doctor::configuration::unknown_datasources;
 use crate::exit::fail;
 use crate::machine::Machine;
 use validation::{Document, Source, Validation};
@@ -46,9 +45,6 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
                 );
             }
             let (_, inputs) = replay_merge(machine);
-            for (place, problem) in unknown_datasources(&inputs) {
-                eprintln!("WARNING: {place}: {problem}");
-            }
             // Upstream does not read these files here: they do not change the exit status.
             for finding in base::findings_of_machine(machine, &inputs) {
                 eprintln!("WARNING: {finding}");
