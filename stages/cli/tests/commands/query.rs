@@ -28,6 +28,10 @@ fn query_prints_values_keys_and_templates() {
         let (code, _, err) = machine.run(&format!("query {words}"));
         assert_eq!((code, err.contains(message)), (1, true), "{words}: {err}");
     }
+    let blob = machine.root.join("blob");
+    std::fs::write(&blob, b"\x80\x81\x82").unwrap();
+    let (code, out, err) = machine.run(&format!("query -u {} userdata", blob.display()));
+    assert_eq!((code, out.as_str()), (0, "ci-b64:gIGC\n"), "{err}");
     machine.put("broken.json", "{");
     let file = machine.root.join("broken.json").display().to_string();
     let (code, out, err) = machine.run(&format!("query -i {file} v1"));
