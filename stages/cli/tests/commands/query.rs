@@ -28,14 +28,12 @@ fn query_prints_values_keys_and_templates() {
         let (code, _, err) = machine.run(&format!("query {words}"));
         assert_eq!((code, err.contains(message)), (1, true), "{words}: {err}");
     }
-    let blob = machine.root.join("blob");
-    std::fs::write(&blob, b"\x80\x81\x82").unwrap();
-    let (code, out, err) = machine.run(&format!("query -u {} userdata", blob.display()));
+    std::fs::write(machine.root.join("blob"), b"\x80\x81\x82").unwrap();
+    let (code, out, err) = machine.run("query -u /blob userdata");
     assert_eq!((code, out.as_str()), (0, "ci-b64:gIGC\n"), "{err}");
     machine.put("broken.json", "{");
-    let file = machine.root.join("broken.json").display().to_string();
-    let (code, out, err) = machine.run(&format!("query -i {file} v1"));
-    assert!(code == 1 && out.is_empty() && err.contains("broken.json"), "{err}");
+    let (code, out, err) = machine.run("query -i /broken.json v1");
+    assert!(code == 1 && out.is_empty() && err.contains("/broken.json:1:"), "{err}");
 }
 
 /// A disk has no /run. The kernel is that of the machine, which does not run.
