@@ -147,20 +147,29 @@ fn ec2_reads_metadata_through_the_second_nic() {
     assert!(first.contains("route-metric: 100") && !first.contains("table"), "{text}");
 }
 
-/// If netplan does not start, or fails for another reason, the file is kept; if it rejects the file, the network stays
-/// due, and the next boot tries again.
+/// If netplan does not start, or fails for another reason, the file is kept; if it rejects the file, an earlier one is restored,
+/// the network stays due, and the next boot tries again.
 #[test]
 fn rejected_netplan_file_is_tried_again_at_the_next_boot() {
     let path = "/etc/netplan/50-cloud-init.yaml";
     let refuses = format!("#!/bin/sh\necho '{path}:1:1: Error in network definition' >&2\nexit 1\n");
-    for (program, is_refused) in [("not a program", false), ("#!/bin/sh\nexit 78\n", false), (&refuses, true)]
-    {
+    for (program, earlier, is_refused) in [
+        ("not a program", "network: {}\n", false),
+        ("#!/bin/sh\nexit 78\n", "network: {}\n", false),
+        (&refuses, "network: {}\n", true),
+        (&refuses, "", true),
+    ] {
         let cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
         cloud.config("system_info: {network: {renderers: [netplan]}}\n");
         cloud.program("netplan", program);
+        if !earlier.is_empty() {
+            cloud.put(path, earlier);
+        }
         let boot = cloud.boot(&["local"]);
         assert_eq!(boot.code("local"), i32::from(is_refused), "{program}: {}", cloud.log());
-        assert!(cloud.file(path).contains("dhcp4: true"), "{program}: {}", cloud.log());
+        let is_restored = is_refused && !earlier.is_empty();
+        assert_eq!(cloud.file(path) == earlier, is_restored, "{program}: {}", cloud.log());
+        assert_eq!(cloud.file(path).contains("dhcp4: true"), !is_restored, "{program}: {}", cloud.log());
         let note = cloud.path("/var/lib/cloud/instances/i-0abc1234567890def/network-is-due");
         assert_eq!(note.exists(), is_refused, "{program}");
         if is_refused {

@@ -75,6 +75,16 @@ const LISTED: &[(&str, &str)] = &[
     ("cloud-init schema --system", "docs/how-to/switch.md"),
     ("cloud-init plan", "docs/how-to/switch.md"),
     ("cloud-init status --wait", "beside a service manager: tests/tests/state_faults.rs"),
+    ("tests/fleet/boot OUT ours 40 rate=30", "3 min, by hand"),
+    ("cargo run --release -p tests --bin fleet -- ours 10000 5000 10 >ours", "by hand"),
+    ("tests/fleet/picture fleet.svg \"Firstlight=ours\"", "draws what the command before it prints"),
+    (
+        "python3 real.py ../../docs ../../shared/netconfig ../../shared/userdata ../modules $(../lib/fetch sid cloud-init) \
+         $(../lib/fetch bookworm cloud-init) >/tmp/strings",
+        "a comparison of parsers, by hand",
+    ),
+    ("python3 events.py </tmp/strings >/tmp/events", "a comparison of parsers, by hand"),
+    ("cargo run --release -- /tmp/strings /tmp/events", "a comparison of parsers, by hand"),
 ];
 
 /// The page that `tests/guide` follows.

@@ -20,11 +20,13 @@ fn mode(machine: &Sandbox, path: &str) -> u32 {
 fn mode_and_file_of_the_log_are_obeyed() {
     let machine = machine(
         "log-mode",
-        "log_cfgs: []\ndef_log_file: /var/log/own.log\ndef_log_file_mode: 0600\nsyslog_fix_perms:\n",
+        "log_cfgs: []\ndef_log_file: /var/log/own.log\ndef_log_file_mode: 0600\nsyslog_fix_perms:\n\
+         cloud_config_modules: [nonsense]\noutput: {}\n",
     );
     let boot = machine.run(&STAGES);
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, mode(&machine, "/var/log/own.log") == 0o600);
+    check_boot!(machine, boot, boot.output.contains("unknown module nonsense; skipped"));
     check_boot!(
         machine,
         boot,

@@ -291,6 +291,20 @@ fn events_wait_until_the_server_is_reachable() {
     check_boot!(machine, boot, machine.file("/run/cloud-init/unsent-events.json").is_none());
 }
 
+/// A server gets the configured credentials only.
+#[test]
+fn netrc_is_not_read() {
+    let webhook = "endpoint: 'http://127.0.0.1:8085/x'";
+    let machine = with_webhook("reporting-netrc", "", webhook).before("final", &server());
+    machine.put("/root/.netrc", "default login al password hidden\n");
+    let home = format!("env HOME={}", machine.path("/root").display());
+    let machine = machine.wrap("final", &home);
+    let boot = machine.run(&["on", "local", "network", "config", "final"]);
+    check_boot!(machine, boot, boot.succeeded());
+    let requests = received(&machine);
+    check_boot!(machine, boot, !requests.is_empty() && requests.iter().all(|r| r.authorization.is_empty()));
+}
+
 #[test]
 fn signature_uses_the_clock_of_the_server() {
     let keys = "consumer_key: c, token_key: t, token_secret: s";

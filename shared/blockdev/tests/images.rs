@@ -61,6 +61,26 @@ fn block(fstype: &str, label: Option<&str>, fatboot: Option<&str>, uuid: Option<
     Superblock { fstype: fstype.into(), label: text(label), label_fatboot: text(fatboot), uuid: text(uuid) }
 }
 
+/// Returns an empty exFAT of 1 MiB.
+fn exfat() -> Vec<u8> {
+    let mut image = vec![0; 1 << 20];
+    for (at, bytes) in [
+        (0, &b"\xeb\x76\x90EXFAT   "[..]),
+        // The length, the place and length of the FAT, the place of the clusters, their number, and the first of the root.
+        (72, b"\0\x08\0\0\0\0\0\0\x18\0\0\0\x08\0\0\0\x20\0\0\0\xfc\0\0\0\x02\0\0\0"),
+        // The revision 1.0, sectors of 512 bytes, eight of them in a cluster, one FAT.
+        (104, b"\0\x01\0\0\x09\x03\x01"),
+        (510, b"\x55\xaa"),
+    ] {
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    let counted = (0..11 * 512).filter(|at| ![106, 107, 112].contains(at));
+    let checksum =
+        counted.fold(0_u32, |sum, at: usize| sum.rotate_right(1).wrapping_add(u32::from(image[at])));
+    image[11 * 512..][..4].copy_from_slice(&checksum.to_le_bytes());
+    image
+}
+
 #[test]
 fn file_systems_made_by_mkfs_are_identified() {
     let sandbox = Sandbox::new();
@@ -111,9 +131,10 @@ fn file_systems_made_by_mkfs_are_identified() {
         let disk = std::fs::OpenOptions::new().write(true).open(sandbox.0.join("dev").join(name)).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&disk, bytes, at).unwrap();
     }
+    std::fs::write(sandbox.disk("vdh", 1024), exfat()).unwrap();
     let found = blockdev::scan(&sandbox.sys(), Deadline::after(Duration::from_secs(30)));
     let types: Vec<_> = found.superblocks.into_iter().map(|(_, s)| s.fstype).collect();
-    assert_eq!(types, ["ext2", "ext3", "xfs", "btrfs", "ntfs", "squashfs", "erofs"]);
+    assert_eq!(types, ["ext2", "ext3", "xfs", "btrfs", "ntfs", "squashfs", "erofs", "exfat"]);
 }
 
 /// A disc in Azure's format is recognised; one with another standard identifier, or without an anchor, is not.

@@ -108,10 +108,13 @@ impl<'t> Parser<'t> {
     fn value(&mut self, depth: usize) -> Option<Node> {
         self.skip_whitespace();
         self.nodes += 1;
-        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
+        let first = self.rest().bytes().next()?;
+        // A list or map is no innermost level, as in serde_json.
+        let level = depth + 1 + usize::from(matches!(first, b'{' | b'['));
+        if level > MAX_DEPTH || self.nodes > MAX_NODES {
             return None;
         }
-        Some(Node::from(match self.rest().bytes().next()? {
+        Some(Node::from(match first {
             b'{' => Value::Map(self.map(depth)?),
             b'[' => Value::Seq(self.list(depth)?),
             b'"' => Value::Str(self.string()?),
@@ -467,8 +470,8 @@ mod tests {
             (list(MAX_NODES / 2, "{}"), false),
             (format!("[\"{}\"]", ",[{:\\\\\\\"".repeat(MAX_NODES)), true),
             (format!("[\"{}\"]", "x".repeat(MAX_BYTES)), false),
-            (format!("{}{}", "[".repeat(127), "]".repeat(127)), true),
-            (format!("{}{}", "[".repeat(130), "]".repeat(130)), false),
+            (format!("{}0{}", "[".repeat(127), "]".repeat(127)), true),
+            (format!("{}{}", "[".repeat(128), "]".repeat(128)), false),
         ] {
             assert_eq!(value(text.as_bytes()).is_ok(), fits, "{:.40}", text);
             assert_eq!(parse(&text).is_ok(), fits || text.starts_with("[{"), "{:.40}", text);

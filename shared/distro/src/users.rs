@@ -927,6 +927,26 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_adduser_does_not_support_are_named() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let mut user = NewUser {
+            name: "al".into(),
+            selinux_user: Some("s".into()),
+            no_user_group: true,
+            no_log_init: true,
+            ..NewUser::default()
+        };
+        // The sandbox has no adduser.
+        let _ = add_with_adduser(&sys, &mut user);
+        let warnings = sys.log().logged_warnings();
+        for (key, (_, warning)) in ["selinux_user", "no_user_group", "no_log_init"].iter().zip(&warnings) {
+            assert_eq!(*warning, format!("user al: {key} is not supported by adduser; ignored"));
+        }
+        assert!(warnings.len() >= 3, "{warnings:?}");
+    }
+
+    #[test]
     fn shadow_changes_only_while_no_other_program_changes_it() {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);

@@ -289,6 +289,19 @@ mod tests {
     use crate::tests::sandbox::Sandbox;
 
     #[test]
+    fn certname_has_the_name_of_the_metadata() {
+        let mut sandbox = Sandbox::new(
+            "puppet: {install: false, start_service: false, conf_file: /p, ssl_dir: /s, csr_attributes_path: /c, \
+             conf: {agent: {certname: '%i.%f'}}}",
+        );
+        sandbox.sys.write("/p", "[agent]\n", system::WriteOptions::default()).unwrap();
+        sandbox.sys.write("/etc/hostname", "other\n", system::WriteOptions::default()).unwrap();
+        sandbox.instance.local_hostname = Some("Web.example.org".into());
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.sys.read_text("/p").unwrap(), "[agent]\ncertname = i-test.web.example.org\n\n");
+    }
+
+    #[test]
     fn the_downloaded_installer_runs_only_if_it_is_a_script() {
         for (script, calls) in [("#!/bin/sh\necho aio >> /calls\n", "aio\n"), ("<html></html>", "")] {
             let keys = "install_type: aio, aio_install_url: 'file:///i', start_service: false";

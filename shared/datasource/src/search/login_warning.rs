@@ -32,13 +32,14 @@ pub fn warn_at_login(ctx: &Search<'_>, what: &LoginWarning<'_>) {
     let sys = ctx.sys;
     let all = ctx.config.get("warnings");
     let one = all.and_then(|all| if all.as_map().is_some() { all.get(what.name) } else { Some(all) });
-    let sleep = match one.filter(|node| !node.is_null()).map(|node| (node, parse_setting(node, what.sleep))) {
-        None => what.sleep,
+    let usual = what.sleep.min(MAX_SLEEP);
+    let sleep = match one.filter(|node| !node.is_null()).map(|node| (node, parse_setting(node, usual))) {
+        None => usual,
         Some((_, Some(Setting::Off))) => return debug!(sys, "the warning {} is turned off", what.name),
         Some((_, Some(Setting::On { sleep }))) => sleep,
         Some((node, None)) => {
             warning!(sys, "{}: warnings.{}: expected on, off or sleep,SECONDS; using on", node.at, what.name);
-            what.sleep
+            usual
         }
     };
     warning!(sys, "{}", what.problem);
@@ -50,7 +51,6 @@ pub fn warn_at_login(ctx: &Search<'_>, what: &LoginWarning<'_>) {
     if let Err(e) = written {
         warning!(sys, "{e}");
     }
-    let sleep = sleep.min(MAX_SLEEP);
     if sleep > 0 && !sys.is_dry_run() {
         debug!(sys, "sleeping {sleep} seconds for warning '{}'", what.name);
         let _wait = sys.begin_wait("administrators to read a warning");
@@ -77,7 +77,7 @@ fn parse_setting(node: &Node, default_sleep: u64) -> Option<Setting> {
         ("on" | "true", None) => Setting::On { sleep: 0 },
         ("off" | "false", None) => Setting::Off,
         ("sleep", None) => Setting::On { sleep: default_sleep },
-        ("sleep", Some(seconds)) => Setting::On { sleep: seconds.trim().parse().ok()? },
+        ("sleep", Some(seconds)) => Setting::On { sleep: seconds.trim().parse::<u64>().ok()?.min(MAX_SLEEP) },
         _ => return None,
     })
 }
@@ -121,6 +121,7 @@ mod tests {
             ("'off'", Some(Setting::Off)),
             ("sleep", on(7)),
             ("'sleep,3'", on(3)),
+            ("'sleep,301'", on(300)),
             ("sleep,x", None),
             ("sleep,-1", None),
             ("maybe", None),

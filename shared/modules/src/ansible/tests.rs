@@ -23,6 +23,19 @@ fn method_and_name_of_the_package_have_defaults() {
 }
 
 #[test]
+fn pip_is_the_package_of_the_distribution() {
+    for (distro, manager, package) in
+        [("arch", "pacman", "python-pip"), ("alpine", "apk", "py3-pip"), ("fedora", "dnf", "python3-pip")]
+    {
+        let sandbox = Sandbox::on(distro, "ansible: {install_method: pip, package_name: ansible}");
+        sandbox.stub(manager, "");
+        let _ = sandbox.run(&MODULE);
+        let calls = sandbox.calls();
+        assert!(calls.lines().any(|call| call.ends_with(&format!(" {package}"))), "{distro}: {calls}");
+    }
+}
+
+#[test]
 fn values_are_not_logged() {
     let sandbox = machine(
         "{galaxy: {actions: [[ansible-galaxy, x, --token, s3cret]]}, \

@@ -66,8 +66,8 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
     let has_lists = MODULE_LISTS.iter().any(|list| merged.get(list).is_some());
     if !(has_lists && sys.exists(MAIN_FILE)) && sys.exists(machine.layout.instance("")) {
         let what = if sys.exists(MAIN_FILE) { "has no module lists" } else { "does not exist" };
-        let problem = format!("{what}: without its module lists nearly no module runs");
-        let remedy = "install the package again; dpkg restores a configuration file that was removed with --force-confmiss";
+        let problem = format!("{what}: without module lists nearly no module runs");
+        let remedy = "install the package again; dpkg needs --force-confmiss to restore a removed file";
         page.findings.error(MAIN_FILE, problem, remedy);
     }
     page.findings.layer = Layer::Configuration;

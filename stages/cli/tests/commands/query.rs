@@ -29,9 +29,8 @@ fn query_prints_values_keys_and_templates() {
         assert_eq!((code, err.contains(message)), (1, true), "{words}: {err}");
     }
     machine.put("broken.json", "{");
-    let file = machine.root.join("broken.json").display().to_string();
-    let (code, out, err) = machine.run(&format!("query -i {file} v1"));
-    assert!(code == 1 && out.is_empty() && err.contains("broken.json"), "{err}");
+    let (code, out, err) = machine.run("query -i /broken.json v1");
+    assert!(code == 1 && out.is_empty() && err.contains("/broken.json:1:"), "{err}");
 }
 
 /// A disk has no /run. The kernel is that of the machine, which does not run.
@@ -109,11 +108,14 @@ fn query_prints_unusual_data_like_python() {
 
 /// Only root sees user-data.
 #[test]
-fn query_reads_user_data_by_a_relative_path() {
-    if !scratch::is_root("query_reads_user_data_by_a_relative_path") {
+fn query_reads_user_data_binary_or_by_a_relative_path() {
+    if !scratch::is_root("query_reads_user_data_binary_or_by_a_relative_path") {
         return;
     }
     let machine = done();
+    std::fs::write(machine.root.join("blob"), b"\x80\x81\x82").unwrap();
+    let (code, out, err) = machine.run("query -u /blob userdata");
+    assert_eq!((code, out.as_str()), (0, "ci-b64:gIGC\n"), "{err}");
     machine.put("here/data.json", "{}");
     machine.put("here/user", "#cloud-config\n");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
