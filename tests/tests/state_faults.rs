@@ -62,6 +62,8 @@ fn full_run_does_not_stop_the_boot() {
     check_boot!(machine, boot, status["v1"]["modules-final"]["finished"].as_f64().is_some());
     check_boot!(machine, boot, machine.file("/var/lib/cloud/data/result.json").is_some());
     check_boot!(machine, boot, machine.warnings().iter().any(|line| line.contains("/run/cloud-init")));
+    let ran = ["bootcmd, every boot", "runcmd, once per instance"].map(|line| times(&machine, line));
+    check_boot!(machine, boot, ran == [1, 1]);
     let machine = machine.without_faults();
     let boot = machine.boot();
     check_boot!(machine, boot, boot.succeeded());
