@@ -91,6 +91,8 @@ fn full_run_does_not_stop_the_boot() {
     check_boot!(machine, boot, status["v1"]["modules-final"]["finished"].as_f64().is_some());
     check_boot!(machine, boot, machine.file("/var/lib/cloud/data/result.json").is_some());
     check_boot!(machine, boot, machine.warnings().iter().any(|line| line.contains("/run/cloud-init")));
+    let ran = ["bootcmd, every boot", "runcmd, once per instance"].map(|line| times(&machine, line));
+    check_boot!(machine, boot, ran == [1, 1]);
     let machine = machine.without_faults();
     let boot = machine.boot();
     check_boot!(machine, boot, boot.succeeded());
@@ -175,6 +177,9 @@ fn host_keys_survive_lost_state() {
     let losses = [
         ("semaphores", format!("{instance}; rm -rf sem; : >sem")),
         ("semaphore", format!("{instance}; rm sem/config_ssh; mkdir sem/config_ssh")),
+        ("empty-semaphore", format!("{instance}; : >sem/config_ssh")),
+        ("torn-semaphore", format!("{instance}; head -c 30 /dev/zero >sem/config_ssh")),
+        ("unconfirmed", format!("{instance}; echo started >>sem/config_ssh")),
         ("cache", format!("{instance}; rm obj.pkl; mkdir obj.pkl")),
         ("instance", "cd $root/var/lib/cloud; rm -rf instances/*; : >instances/i-demo-0001".into()),
         ("instances", "cd $root/var/lib/cloud; rm -rf instance instances; : >instances".into()),
@@ -188,6 +193,14 @@ fn host_keys_survive_lost_state() {
         let boot = machine.boot();
         check_boot!(machine, boot, boot.ended_normally());
         check_boot!(machine, boot, !key(&whole).is_empty() && key(&machine) == key(&whole));
+    }
+    // Those of the image, which other machines have as well, and those without a public key are replaced.
+    for damage in ["touch -d 2020-01-01 $root/etc/ssh/ssh_host_*", "rm $root/etc/ssh/ssh_host_*.pub"] {
+        let line = format!("({damage}; {instance}; : >sem/config_ssh)");
+        let machine = whole.copy("lost-image").before("local", &line);
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.succeeded());
+        check_boot!(machine, boot, !key(&machine).is_empty() && key(&machine) != key(&whole));
     }
 }
 

@@ -355,14 +355,18 @@ const LOCKERS: &str = "chage chfn chgpasswd chpasswd chsh gpasswd groupadd group
     newusers passwd pwconv pwunconv useradd userdel usermod vigr vipw";
 
 /// Removes the locks of the account files that a power failure left, with which every program that changes accounts fails, and what is
-/// no lock in their place.
+/// no lock in their place. lckpwdf(3) locks .pwd.lock with fcntl(2): its file stays, and may be a link.
 pub fn remove_stale_locks(sys: &System) {
-    for name in ["passwd", "group", "shadow", "gshadow", "subuid", "subgid"] {
+    for name in ["passwd", "group", "shadow", "gshadow", "subuid", "subgid", ".pwd"] {
         let path = format!("/etc/{name}.lock");
+        let is_removable = name != ".pwd";
         let removed = match sys.metadata(&path) {
-            _ if sys.read_link(&path).is_ok() => sys.remove(&path).map(drop),
+            _ if is_removable && sys.read_link(&path).is_ok() => sys.remove(&path).map(drop),
             Ok(meta) if meta.is_dir() => sys.remove_dir(&path),
-            Ok(meta) if is_stale_lock(sys, &path, meta.mtime()) => sys.remove(&path).map(drop),
+            // Programs wait for the other end of a FIFO.
+            Ok(meta) if !meta.is_file() || is_removable && is_stale_lock(sys, &path, meta.mtime()) => {
+                sys.remove(&path).map(drop)
+            }
             _ => continue,
         };
         match removed {
@@ -814,8 +818,17 @@ mod tests {
         std::os::unix::fs::symlink("missing", top.join("etc/group.lock")).unwrap();
         std::fs::create_dir(top.join("etc/gshadow.lock")).unwrap();
         std::fs::create_dir_all(top.join("etc/subuid.lock/full")).unwrap();
+        for name in ["shadow", ".pwd"] {
+            let fifo = top.join(format!("etc/{name}.lock"));
+            let _ = std::fs::remove_file(&fifo);
+            assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        }
         remove_stale_locks(&sys);
         assert_eq!(sys.list("/etc").unwrap(), ["subuid.lock"]);
+        // Each program that changes accounts leaves it empty.
+        sys.write("/etc/.pwd.lock", "", WriteOptions::default()).unwrap();
+        remove_stale_locks(&sys);
+        assert_eq!(sys.list("/etc").unwrap(), [".pwd.lock", "subuid.lock"]);
     }
 
     #[test]

@@ -18,9 +18,10 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let Some(commands) = context.valid_key(|k: Keys| k.bootcmd)? else { return Ok(()) };
     let sys = context.sys;
-    // Root runs the script, so it is stored where other users cannot write.
-    let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
-    sys.write(&path, commands.script(), WriteOptions::mode(0o700))?;
+    // Root runs the script, so it is stored where other users cannot write; /run may be full.
+    let name = format!("bootcmd-{}.sh", std::process::id());
+    let store = |path: String| sys.write(&path, commands.script(), WriteOptions::mode(0o700)).map(|_| path);
+    let path = store(context.layout.run(&name)).or_else(|_| store(context.layout.instance(&name)))?;
     let command = Command::new(["/bin/sh", &path])
         .env("INSTANCE_ID", &context.instance.id)
         .output(OutputMode::Inherit)
@@ -41,6 +42,14 @@ mod tests {
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         assert!(message.ends_with(".sh: exit code 3"), "{message}");
         assert!(sandbox.sys.list(sandbox.layout.run("")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn commands_run_without_space_in_run() {
+        let sandbox = Sandbox::live("bootcmd: ['echo ran']");
+        sandbox.sys.write(sandbox.layout.run(""), "", system::WriteOptions::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert!(sandbox.sys.list(sandbox.layout.instance("")).unwrap().iter().all(|n| !n.ends_with(".sh")));
     }
 
     #[test]

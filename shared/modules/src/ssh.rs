@@ -1,5 +1,6 @@
 //! ssh: the host keys, and the keys that may log in as the default user and as root.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, list, map_of, word};
@@ -146,7 +147,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     keys.ssh_deletekeys &= !invalid.has_invalid("ssh_deletekeys");
     // The keys of this instance, from a boot that could not install the login keys.
     let kept = context.layout.instance(KEEP_HOST_KEYS);
-    keys.ssh_deletekeys &= !sys.exists(&kept);
+    keys.ssh_deletekeys &= !(sys.exists(&kept) || context.is_repeat && has_own_host_keys(context));
     keys.allow_public_ssh_keys &= !invalid.has_invalid("allow_public_ssh_keys");
     keys.ssh_genkeytypes =
         keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !invalid.has_invalid("ssh_genkeytypes"));
@@ -195,6 +196,23 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// A file of the instance. It exists while this module is due again although it has generated the host keys: the next run keeps
 /// them.
 pub const KEEP_HOST_KEYS: &str = "host-keys-are-its-own";
+
+/// Returns whether all host keys are whole and were made within an hour after this instance began, so that clients may know them. A
+/// semaphore that a power failure has damaged does not say whether those of the image are deleted.
+fn has_own_host_keys(context: &Context<'_>) -> bool {
+    const HOUR: i64 = 3600;
+    let sys = context.sys;
+    let changed = |path: &str| sys.metadata(path).ok().map(|meta| meta.mtime());
+    let Some(begun) = changed(&context.layout.datasource()) else { return false };
+    let names = host_key_files(sys);
+    names.iter().all(|name| {
+        let path = format!("{SSH_DIR}/{name}");
+        let is_new = changed(&path).is_some_and(|at| (begun..begun + HOUR).contains(&at));
+        let is_whole =
+            sys.read_head(&path, 1).is_ok_and(|first| first.first().is_some_and(|byte| *byte != 0));
+        is_new && is_whole && (!is_private_host_key(name) || names.contains(&format!("{name}.pub")))
+    })
+}
 
 /// Returns the names of the host key files in the machine's directory.
 fn host_key_files(sys: &System) -> Vec<String> {

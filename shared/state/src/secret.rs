@@ -11,16 +11,18 @@ const URL_ENDS: [char; 3] = ['/', '?', '#'];
 const SECRET_SUFFIXES: &str = "\
     password passwd passphrase passcode pwd adminpass rootpass userpass secret secretid token credential apikey psk bearer \
     authorization basicauth cookie session sessionid signature seed rootpw adminpw userpw dbpass sshpass pgpass jwt sasurl \
-    connectionstring connstring connstr snmpcommunity communitystring kubeconfig dockercfg dockerconfig dockerconfigjson \
+    connectionstring connstring connstr snmpcommunity communitystring keypass storepass dbpw \
+    pwhash webhook webhookurl kubeconfig dockercfg dockerconfig dockerconfigjson \
     userdata vendordata accesscode activationcode authcode backupcode mfacode recoverycode securitycode unlockcode \
     verificationcode idrsa iddsa idecdsa ided25519 rsaprivate dsaprivate ecdsaprivate ed25519private";
 /// Words that name a secret. Longer words end in them as well (`bypass`, `spin`, `bootp`).
-const SECRET_WORDS: &str = "pass pin pw sig otp hotp totp cred creds sas pat netrc keytab pfx p12 pkcs12";
+const SECRET_WORDS: &str = "pass pin puk pw sig otp hotp totp cred creds sas pat netrc keytab pfx p12 pkcs12";
 /// Words that make a following `key` or `keys` a secret.
 const SECRET_KEY_KINDS: &str = "\
     access account activation admin app auth authentication authorization cert certificate client consumer decryption \
-    deploy encryption enrollment gossip hmac jwt license luks master preshared priv private recovery registration secret \
-    server service session shared signing ssl storage tls tsig unseal validation wep wireguard wireless";
+    deploy enc encryption enrollment gossip hmac jwt licence license luks master preshared priv private product recovery \
+    registration secret server service session shared signing ssl storage tls tsig unlock unseal validation wep wg \
+    wireguard wireless";
 /// A name that has a secret's name before one of these is about the secret: `token_ttl`. With other words it is one of several secrets:
 /// `token_prod`.
 const HARMLESS_WORDS: &str = "\
@@ -245,7 +247,8 @@ mod tests {
              ConnectionString_primary conn_str priv_key privkey id_rsa id_ed25519 session_key jwt_key app_key \
              luks_key recovery_key unseal_key tsig_key gossip_key server.key pin_code mfa_code \
              activation_code creds basic_auth pwdhash psk_hex sas github_pat snmp_community pgpass netrc pfx p12 \
-             rsa_private_pem secret_id token_prod_2"
+             rsa_private_pem secret_id token_prod_2 keypass storePass dbpw pwhash webhook slack_webhook_url puk encKey licence_key product_key \
+             unlock_key wg_key"
             .split(' ')
         {
             assert!(is_secret(name, &json!("s")), "{name}");
