@@ -76,6 +76,24 @@ fn the_state_is_removed_during_a_stage() {
     }
 }
 
+/// useradd and others send it a line before they write.
+#[test]
+fn a_log_daemon_that_does_not_read_does_not_stop_accounts() {
+    let daemon = "python3 -c '\
+import socket, sys, time\n\
+daemon, client = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))\n\
+daemon.bind(sys.argv[1]); client.connect(sys.argv[1]); client.setblocking(False)\n\
+try:\n    while True: client.send(b\"x\")\n\
+except BlockingIOError: print(flush=True)\n\
+time.sleep(100)' $root/dev/log | (read line) &\nsleep 1; mount --rbind $root $root";
+    let users = "#cloud-config\nusers: [{name: zoe, plain_text_passwd: x, lock_passwd: false}]\n";
+    let machine = Sandbox::with_user_data("stuck-log", users).before("network", daemon);
+    let boot = machine.boot();
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.file("/etc/shadow").is_some_and(|text| text.contains("\nzoe:$")));
+    check_boot!(machine, boot, !machine.log().contains("ended useradd"));
+}
+
 /// Then the file in /var/lib/cloud names the boot.
 #[test]
 fn full_run_does_not_stop_the_boot() {

@@ -337,8 +337,17 @@ pub fn locked_users(shadow: &str) -> Vec<&str> {
 // Wait: users_groups | a program that changes accounts, each | -
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Returns a command that changes accounts. Such a program sends a line to the log daemon before it writes: it runs without a daemon that
+/// does not read.
+fn account_command(sys: &System, argv: &[&str]) -> Command {
+    const WITHOUT_LOG: [&str; 6] =
+        ["unshare", "--mount", "sh", "-c", "mount --bind /dev/null /dev/log && exec \"$@\"", "sh"];
+    let before: &[&str] = if sys.is_log_stuck() { &WITHOUT_LOG } else { &[] };
+    Command::new([before, argv].concat()).timeout(TIMEOUT)
+}
+
 fn run(sys: &System, argv: &[&str]) -> Result<()> {
-    sys.run(&Command::new(argv).timeout(TIMEOUT)).map(drop)
+    sys.run(&account_command(sys, argv)).map(drop)
 }
 
 fn run_strings(sys: &System, argv: &[String]) -> Result<()> {
@@ -649,9 +658,12 @@ impl Distro {
         }
         let names: Vec<&str> = passwords.iter().map(|(user, _)| &**user).collect();
         let argv: &[&str] = if hashed { &["chpasswd", "-e"] } else { &["chpasswd"] };
-        let command =
-            Command::new(argv).stdin(input).redacted(format!("{} for {}", argv.join(" "), names.join(", ")));
-        match sys.run(&command.timeout(TIMEOUT)) {
+        let command = account_command(sys, argv).stdin(input).redacted(format!(
+            "{} for {}",
+            argv.join(" "),
+            names.join(", ")
+        ));
+        match sys.run(&command) {
             // chpasswd knows fewer kinds of hashes than crypt(5), and useradd has no such limit, but shows its arguments.
             Err(e) if hashed => {
                 debug!(sys, "{e}; writing {SHADOW}");
@@ -694,7 +706,7 @@ impl Distro {
         let passwd = sys.which("passwd").is_some();
         let argv: &[&str] = if passwd { &["passwd", "-u", name] } else { &["usermod", "--unlock", name] };
         if passwd && has_busybox_passwd(sys) {
-            let output = sys.run(&Command::new(argv).timeout(TIMEOUT).accept(&[0, 1]))?;
+            let output = sys.run(&account_command(sys, argv).accept(&[0, 1]))?;
             let message = String::from_utf8_lossy(&output.stderr);
             return match output.code == 0 || message.contains("already unlocked") {
                 true => Ok(()),
@@ -702,7 +714,7 @@ impl Distro {
             };
         }
         // 3 means that the password would be empty. With that status, or a message about it, the account is still locked.
-        let output = sys.run(&Command::new(argv).timeout(TIMEOUT).accept(&[0, 3]))?;
+        let output = sys.run(&account_command(sys, argv).accept(&[0, 3]))?;
         if output.stderr.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }

@@ -1,10 +1,12 @@
 //! The connection to the system log.
 
 use std::io::{ErrorKind, Result};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use crate::{Root, System};
+use crate::packet::poll_fds;
+use crate::{Deadline, Root, System};
 
 /// The socket of the log daemon.
 const SOCKET: &str = "/dev/log";
@@ -63,6 +65,13 @@ impl Syslog {
 }
 
 impl System {
+    /// Returns whether there is a log daemon that does not read: a program that sends it a line waits until it does.
+    pub fn is_log_stuck(&self) -> bool {
+        let Ok(socket) = UnixDatagram::unbound() else { return false };
+        socket.connect(self.root().host_followed(SOCKET)).is_ok()
+            && poll_fds(&[(socket.as_fd(), true)], Deadline::after(TIME_LIMIT)) == [false]
+    }
+
     /// Sends an entry with these fields to systemd's journal, if it is there and reads; otherwise the entry is lost. Line breaks become
     /// blanks.
     pub fn send_to_journal(&self, fields: &[(&str, &str)]) {
