@@ -412,18 +412,13 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
                 return Err(failure);
             }
         }
+        let what = format!("apt's lock held by {}", process_name(sys, holder.unwrap_or_default()));
         if deadline.is_expired() {
-            let message = format!(
-                "running {}: another process has held apt's lock for more than {} s",
-                command.command_line(),
-                LOCK_TIMEOUT.as_secs()
-            );
+            let (argv, limit) = (command.command_line(), LOCK_TIMEOUT.as_secs());
+            let message = format!("running {argv}: {what} for more than {limit} s");
             return Err(Error::with_kind(ErrorKind::TimedOut, message));
         }
-        let holder = holder.unwrap_or_default();
-        wait.get_or_insert_with(|| {
-            sys.begin_wait(format!("apt's lock held by {}", process_name(sys, holder)))
-        });
+        wait.get_or_insert_with(|| sys.begin_wait(what));
         // No wait: LOCK_TIMEOUT bounds it.
         sys.clock().sleep(Duration::from_secs(1));
     }

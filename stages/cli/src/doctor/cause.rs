@@ -84,7 +84,7 @@ const CAUSES: [Cause; 10] = [
         remedy: "check address and port, and the settings of a proxy (apt: proxy, http_proxy in /etc/environment)",
     },
     Cause {
-        parts: "Could not get lock|is another process using it|is locked by another process",
+        parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process",
         layer: Layer::Work,
         place: "packages",
         problem: "another program held the lock of the package manager",
@@ -97,7 +97,7 @@ impl Cause {
     pub fn is_of(&self, finding: &Finding) -> bool {
         match self.problem {
             // The finding about the present state of the file system.
-            FULL if finding.problem.contains("the file system is full") => true,
+            FULL if finding.problem.starts_with("the file system ") => true,
             READ_ONLY if finding.problem.contains("mounted read-only") => true,
             problem => finding.place == self.place && finding.problem == problem,
         }

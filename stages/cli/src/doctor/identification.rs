@@ -115,7 +115,12 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
                 false => "no datasource was found; the fallback None has neither keys nor user-data",
             };
             page.findings.error("datasource", problem, enable).details = unused;
-        } else if !is_none && !unused.is_empty() && sys.exists(layout.result()) {
+        } else if is_none {
+            // A template's own data, beside which a seed may be a mistake.
+            for line in unused.into_iter().filter(is_seed) {
+                page.findings.note("datasource", line);
+            }
+        } else if !unused.is_empty() && sys.exists(layout.result()) {
             page.findings.error("datasource", NO_DATASOURCE, SEEDS).details = unused;
         }
     } else {
@@ -217,11 +222,21 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
     for seed in seed.split(',').filter(|path| path.starts_with('/')) {
         let top = seed.trim_end_matches('/');
         let disk = if sys.is_live() && sys.is_block_device(seed) { mounted(sys, seed) } else { None };
-        let read = |name: &str| {
-            let at =
-                disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));
-            sys.read_at_most(format!("{at}/{name}"), MAX_SEED).ok()
-        };
+        let at = disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));
+        let read = |name: &str| sys.read_at_most(format!("{at}/{name}"), MAX_SEED).ok();
+        let names = sys.list(&at).unwrap_or_default();
+        for wanted in ["network-config", "vendor-data"].into_iter().filter(|name| read(name).is_none()) {
+            let is_similar = |name: &&String| {
+                let name = name.replace('_', "-");
+                let end = name.strip_prefix(wanted);
+                end.is_some_and(|end| ["", ".yaml", ".yml", ".txt", ".json"].contains(&end))
+            };
+            for name in names.iter().filter(is_similar) {
+                let problem = format!("not read: the name has to be {wanted}");
+                let remedy = "rename it, then: cloud-init clean --reboot";
+                page.findings.warning(format!("{top}/{name}"), problem, remedy);
+            }
+        }
         let found = |files: &[&'static str]| files.iter().find_map(|file| Some((*file, read(file)?)));
         let id = META_DATA.iter().find_map(|(file, key)| value_of(key, &read(file)?));
         let age = Age::of(machine, inputs, id);

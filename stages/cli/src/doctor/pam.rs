@@ -141,6 +141,26 @@ impl Rule {
                 let line = denied_by(&sys.read_text(file).ok()?, &user.name, groups)?;
                 refused(format!("pam_access.so refuses user {} ({file}, line {line})", user.name))
             }
+            ("pam_listfile.so", _) if argument("apply=").is_none() => {
+                let names = match argument("item=")? {
+                    "user" => vec![user.name.as_str()],
+                    "group" => groups.to_vec(),
+                    _ => return None,
+                };
+                let file = argument("file=")?;
+                let text = sys.read_text(file).ok()?;
+                let is_listed = text.lines().any(|line| names.contains(&line));
+                let lists = if is_listed { "lists" } else { "does not list" };
+                (is_listed == (argument("sense=")? == "deny")).then_some(())?;
+                refused(format!("pam_listfile.so refuses user {}, whom {file} {lists}", user.name))
+            }
+            ("pam_succeed_if.so", _) if argument("use_uid").is_none() => {
+                let test = self.arguments.windows(3).find(|words| {
+                    let is_in = words[2].split(':').any(|group| groups.contains(&group));
+                    words[0] == "user" && words[1] == if is_in { "notingroup" } else { "ingroup" }
+                })?;
+                refused(format!("pam_succeed_if.so refuses user {} ({})", user.name, test.join(" ")))
+            }
             (module, _) => is_missing(sys, module).then(|| Refusal {
                 problem: format!(
                     "the module {} does not exist, so PAM refuses every user",
@@ -207,7 +227,7 @@ mod tests {
         let user = &accounts[0];
         root.put("etc/own-nologin", "");
         root.put("usr/lib/x86_64-linux-gnu/security/pam_unix.so", "");
-        for module in ["permit", "deny", "nologin", "access", "succeed_if"] {
+        for module in ["permit", "deny", "nologin", "access", "succeed_if", "listfile"] {
             root.put(&format!("usr/lib/x86_64-linux-gnu/security/pam_{module}.so"), "");
         }
         let common = "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n";
@@ -215,6 +235,8 @@ mod tests {
         root.put("etc/pam.d/two", "account required pam_deny.so\n");
         root.put("usr/lib/security/pam_own.so", "");
         root.put("etc/pam.d/common-broken", common.replace("success=1", "success=ok"));
+        root.put("etc/listed", "root\namy\n");
+        root.put("etc/unlisted", "root\n#amy\n");
         root.put("etc/security/access.conf", "# -:ALL:ALL\n+:root:ALL\n- : ALL : ALL\n");
         root.put("etc/security/own.conf", "-:ALL EXCEPT amy:ALL\n");
         root.put("etc/security/others.conf", "-:bob EXCEPT al:ALL\n-:ALL EXCEPT root:ALL\n");
@@ -241,6 +263,31 @@ mod tests {
             ("account [default=18446744073709551615] pam_deny.so\n", None),
             ("account required pam_access.so accessfile=/etc/security/own.conf\n", None),
             ("-account required pam_not_there.so\n", None),
+            ("account required pam_listfile.so item=user sense=allow file=/etc/listed onerr=fail\n", None),
+            ("account required pam_listfile.so item=group sense=deny file=/etc/unlisted onerr=fail\n", None),
+            ("account required pam_listfile.so item=tty sense=deny file=/etc/listed onerr=fail\n", None),
+            (
+                "account required pam_listfile.so item=user sense=allow file=/etc/not-there onerr=succeed\n",
+                None,
+            ),
+            ("account required pam_succeed_if.so quiet user ingroup wheel:amy\n", None),
+            ("account required pam_succeed_if.so uid >= 1000 user notingroup wheel\n", None),
+            (
+                "account required pam_listfile.so item=user sense=allow file=/etc/unlisted onerr=fail\n",
+                Some(("sshd, line 1", "whom /etc/unlisted does not list")),
+            ),
+            (
+                "account required pam_listfile.so item=group sense=deny file=/etc/listed onerr=succeed\n",
+                Some(("sshd, line 1", "whom /etc/listed lists")),
+            ),
+            (
+                "account [success=1 default=ignore] pam_succeed_if.so quiet user ingroup wheel\naccount required pam_deny.so\n",
+                Some(("sshd, line 2", "pam_deny.so")),
+            ),
+            (
+                "account required pam_succeed_if.so quiet user ingroup wheel\n",
+                Some(("sshd, line 1", "refuses user amy (user ingroup wheel)")),
+            ),
             (
                 "account required pam_deny.so # all\n",
                 Some(("sshd, line 1", "pam_deny.so refuses every user")),

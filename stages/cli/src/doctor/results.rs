@@ -437,20 +437,28 @@ fn unusable_script(
 
 /// Returns the file with its line that sets a proxy, and the proxy's host, if messages about a connection name it.
 fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String)> {
-    const DIRECTORY: &str = "/etc/apt/apt.conf.d";
+    const DIRECTORIES: [&str; 5] = [
+        "/etc/apt/apt.conf.d",
+        "/etc/systemd/system/cloud-init-network.service.d",
+        "/etc/systemd/system/cloud-config.service.d",
+        "/etc/systemd/system/cloud-final.service.d",
+        "/etc/systemd/system.conf.d",
+    ];
     if Cause::of(evidence).is_none_or(|(cause, _)| cause.layer != Layer::Network) {
         return None;
     }
-    let names = machine.sys.list(DIRECTORY).unwrap_or_default();
-    let files = names.iter().map(|name| format!("{DIRECTORY}/{name}"));
+    let files = DIRECTORIES.iter().flat_map(|directory| {
+        let names = machine.sys.list(directory).unwrap_or_default();
+        names.into_iter().map(move |name| format!("{directory}/{name}"))
+    });
     files.chain(["/etc/apt/apt.conf", "/etc/environment"].map(str::to_string)).find_map(|file| {
         let text = machine.sys.read_text(&file).ok()?;
         (1..).zip(text.lines()).find_map(|(number, line)| {
-            // `Acquire::http::Proxy "http://USER:PASSWORD@HOST:PORT/";`, `https_proxy=http://HOST`
+            // `Acquire::http::Proxy "http://USER:PASSWORD@HOST:PORT/";`, `https_proxy=http://HOST`, also in `Environment=`
             let is_comment = line.trim_start().starts_with(['#', '/']);
             let is_proxy = !is_comment && line.to_ascii_lowercase().contains("proxy");
             let host = is_proxy.then(|| line.split_once("://"))??.1;
-            let host = host.split(['/', '"', ';']).next()?.rsplit('@').next()?;
+            let host = host.split(['/', '"', ';', ' ']).next()?.rsplit('@').next()?;
             // An IPv6 address has brackets, and colons in them.
             let end = host.find(']').map_or_else(|| host.find(':').unwrap_or(host.len()), |end| end + 1);
             let host = &host[..end];

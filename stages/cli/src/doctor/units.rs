@@ -18,6 +18,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const OTHER_NAMES: [(&str, &str); 2] =
     [("cloud-init.service", "the network stage does not run"), ("cloud-init-main.service", "no stage runs")];
 
+/// SD_MESSAGE_SPAWN_FAILED of systemd's sd-messages.h.
+const SPAWN_FAILED: &str = "MESSAGE_ID=641257651c1b4ec9a8624d7a40a9e1e7";
 /// Beginnings of the names of units of the stages and of the SSH server.
 const OWN: &str = "cloud-init cloud-config. cloud-final. ssh. sshd.";
 
@@ -35,8 +37,9 @@ pub fn section(machine: &Machine, page: &mut Page) {
         let state = units::show(machine, &[&unit]).unwrap_or_default();
         let own: String = state.iter().map(super::boot::changed_by).collect();
         let problem = format!("the unit failed; scripts or files of the user-data name it{own}");
-        // systemd's lines only: those of the unit may have secrets.
-        let details = super::boot::ask_journal(machine, &["_PID=1", &format!("UNIT={unit}")]);
+        // systemd's lines only: those of the unit may have secrets. The process that cannot start a program says so itself.
+        let of = format!("UNIT={unit}");
+        let details = super::boot::ask_journal(machine, &["_PID=1", &of, "+", SPAWN_FAILED, &of]);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }

@@ -8,6 +8,7 @@ use modules::{is_cut, key_of, key_paths};
 use system::{Command, User as Account};
 
 use super::super::{pam, results};
+use super::profile;
 use super::sshd::{Sshd, TIMEOUT, place_of};
 use super::users::User;
 use crate::machine::Machine;
@@ -56,8 +57,8 @@ pub struct Access {
     pub cut_file: Option<String>,
     /// The setting by which sshd refuses the user's password.
     password_refused_by: Option<&'static str>,
-    /// The line of PAM's rules that refuses the user, and why.
-    pub refused_by_pam: Option<(String, String)>,
+    /// The line of PAM's rules, or of the shell's start files, that refuses the user, and why.
+    pub refused_by_line: Option<(String, String)>,
     pub problems: Vec<(String, String)>,
     pub unread: Vec<String>,
 }
@@ -95,7 +96,7 @@ impl Access {
         // A link, such as /bin, may lead to another directory.
         let program = sys.real_path(shell).filter(|_| sys.is_live());
         let closed_shell = program.and_then(|program| closed_directory(machine, &program, account, &gids));
-        let has_shell = access.shell(machine, shell, closed_shell.as_deref());
+        let mut has_shell = access.shell(machine, shell, closed_shell.as_deref());
         let keys = access.keys(machine, account, &gids, sshd.as_ref(), closed_shell.is_some());
         let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
         access.password_refused_by = sshd.as_ref().and_then(|sshd| sshd.password_refusal(&user.name));
@@ -118,9 +119,15 @@ impl Access {
             }
             if sshd.is_yes("usepam") {
                 let service = sshd.values("pamservicename").next().unwrap_or("sshd");
-                access.refused_by_pam = pam::refusal(sys, service, account, &groups);
-                access.has_key &= access.refused_by_pam.is_none();
+                access.refused_by_line = pam::refusal(sys, service, account, &groups);
+                access.has_key &= access.refused_by_line.is_none();
             }
+        }
+        if sshd.as_ref().is_none_or(|sshd| sshd.is_none("forcecommand"))
+            && let Some(refusal) = profile::refusal(sys, account)
+        {
+            access.refused_by_line.get_or_insert(refusal);
+            has_shell = false;
         }
         let home = account.home.as_str();
         // Without its settings, on a machine that runs, it is not known which files sshd reads.
@@ -343,7 +350,7 @@ impl Access {
         let by_password = if is_refused { "password (at the console only)" } else { "password" };
         let ways = [(self.has_password, by_password), (self.has_key, by_key)];
         let ways: Vec<&str> = ways.into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect();
-        let why = match (self.problems.first(), &self.refused_by_pam, &self.cut_file) {
+        let why = match (self.problems.first(), &self.refused_by_line, &self.cut_file) {
             _ if !ways.is_empty() => return format!("can log in by {}", ways.join(", ")),
             (Some((problem, _)), ..) | (None, Some((_, problem)), _) => problem,
             (.., Some(_)) => "its key is cut off or changed",

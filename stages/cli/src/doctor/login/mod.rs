@@ -1,6 +1,7 @@
 //! Whether the configured users can log in: accounts, shells, passwords, keys with their permissions, sshd and its settings.
 
 mod access;
+mod profile;
 mod server;
 mod sshd;
 mod users;
@@ -62,8 +63,8 @@ impl Seen {
             let remedy = "a key is one line: compare it with the public key of the client";
             page.findings.warning(&place, problem, remedy);
         }
-        if let Some((place, problem)) = access.refused_by_pam {
-            page.findings.error(place, problem, "correct the line; man pam.d describes it");
+        if let Some((place, problem)) = access.refused_by_line {
+            page.findings.error(place, problem, "correct or remove the line");
         }
         for (problem, remedy) in access.problems {
             page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);

@@ -104,6 +104,14 @@ pub fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
     let of_socket =
         sockets.iter().filter(|unit| unit.get("ActiveState") == "active").flat_map(|unit| unit.all("Listen"));
     let of_socket: Vec<&str> = of_socket.filter_map(|at| at.split(' ').next()).collect();
+    let is_port = |at: &&str| sshd.values("port").any(|port| at.rsplit(':').next() == Some(port));
+    let place = place_of(machine, "Port");
+    if !place.is_empty() && !of_socket.is_empty() && !of_socket.iter().any(is_port) {
+        let problem =
+            format!("Port has no effect{place}: the socket of systemd listens on {}", of_socket.join(", "));
+        let remedy = "set ListenStream of ssh.socket (systemctl edit ssh.socket), or: systemctl disable --now ssh.socket; systemctl enable --now ssh.service";
+        page.findings.add(Severity::Note, "sshd", problem, remedy);
+    }
     let all = if of_socket.is_empty() { sshd.values("listenaddress").collect() } else { of_socket.clone() };
     let is_open = |at: &&str| match at.parse::<SocketAddr>() {
         Ok(at) if at.ip().is_unspecified() && of_socket.is_empty() => {
