@@ -250,7 +250,7 @@ impl<'t> Parser<'t> {
         }
         let text = self.text.get(start..self.at)?;
         Some(match (is_float, text.parse::<i128>()) {
-            (true, _) => Value::Float(text.parse().ok()?),
+            (true, _) => Value::Float(encoding::float::parse(text)?),
             (false, Ok(0)) if negative => Value::Int(0),
             (false, Ok(number)) => Value::Int(number),
             // As in YAML, an integer that is too large stays text.

@@ -251,11 +251,10 @@ impl FromNode for Seconds {
         let number = match &node.value {
             Value::Int(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
-            Value::Str(text) => text.trim().parse().ok(),
+            Value::Str(text) => encoding::float::parse(text.trim()),
             _ => None,
         };
-        // A string may be a number that is not finite.
-        let seconds = number.filter(|number: &f64| number.is_finite() && *number >= 0.0).map(Seconds);
+        let seconds = number.filter(|number| number.is_finite() && *number >= 0.0).map(Seconds);
         seconds.or_else(|| reader.type_error(node, "a number of seconds"))
     }
 }

@@ -410,8 +410,8 @@ fn boot_time(sys: &System) -> f64 {
     const USER_HZ: f64 = 100.0;
     let stat = sys.read_text("/proc/1/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-    let started: f64 = fields.split(' ').nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
-    sys.clock().wall().as_secs_f64() - sys.clock().uptime() + started / USER_HZ
+    let started: u32 = fields.split(' ').nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
+    sys.clock().wall().as_secs_f64() - sys.clock().uptime() + f64::from(started) / USER_HZ
 }
 
 /// Completes gshadow(5) after an interrupted groupadd or useradd, which change group(5) first.

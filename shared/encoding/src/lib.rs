@@ -6,6 +6,7 @@
 pub mod base64;
 pub mod calendar;
 pub mod crypt;
+pub mod float;
 pub mod gzip;
 pub mod hex;
 pub mod json;

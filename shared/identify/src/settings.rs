@@ -33,7 +33,7 @@ pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
 
 /// Parses seconds, with an optional fraction, up to [`MAX_WAIT`].
 pub fn seconds(text: &str) -> Option<Duration> {
-    let seconds: f64 = text.trim().parse().ok()?;
+    let seconds = encoding::float::parse(text.trim())?;
     (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 

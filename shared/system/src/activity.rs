@@ -242,7 +242,7 @@ fn parse(text: &str) -> Option<CurrentWork> {
     let (pid, stage) = head.split_once(' ')?;
     let activity = |line: &str| {
         let (since, what) = line.split_once(' ')?;
-        let since = since.parse::<f64>().ok().filter(|since| since.is_finite())?;
+        let since = encoding::float::parse(since).filter(|since| since.is_finite())?;
         Some((clean(what), since))
     };
     let activities: Vec<_> = rest.lines().take(MAX_ENTRIES).filter_map(activity).collect();

@@ -230,7 +230,7 @@ fn number(text: &str) -> Option<(Token, usize)> {
     }
     let written = text[..end].replace('_', "");
     if float {
-        return Some((Token::Float(written.parse().ok()?), end));
+        return Some((Token::Float(encoding::float::parse(&written)?), end));
     }
     // Jinja reads `0777` as two numbers, which is an error; here it is not a number.
     let zeros = written.len() > 1 && written.starts_with('0') && written.bytes().any(|b| b != b'0');

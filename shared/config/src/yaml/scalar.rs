@@ -369,12 +369,12 @@ fn parse_float(text: &str) -> Option<f64> {
             let mut weight = 1.0;
             let mut sum = 0.0;
             for part in magnitude.rsplit(':') {
-                sum += part.parse::<f64>().ok()? * weight;
+                sum += encoding::float::parse(part)? * weight;
                 weight *= 60.0;
             }
             sum
         }
-        _ => magnitude.trim().parse().ok()?,
+        _ => encoding::float::parse(magnitude.trim())?,
     };
     Some(sign * magnitude)
 }

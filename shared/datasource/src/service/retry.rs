@@ -102,7 +102,7 @@ pub(crate) fn number(
 ) -> f64 {
     let Some(node) = node.filter(|n| !n.is_null()) else { return f64::from(default) };
     let at = &node.at;
-    match node.scalar_text().and_then(|text| text.trim().parse::<f64>().ok()).filter(|n| n.is_finite()) {
+    match node.scalar_text().and_then(|text| encoding::float::parse(text.trim())).filter(|n| n.is_finite()) {
         Some(number) if (least..=MAX_SECONDS).contains(&number) => number,
         Some(number) => {
             let nearest = number.clamp(least, MAX_SECONDS);

@@ -136,7 +136,7 @@ fn read_partition(node: &Node, reader: &mut Reader) -> Option<PartitionSpec> {
         _ => (node, None),
     };
     let is_typed = node.as_seq().is_some();
-    let number = percent.scalar_text().and_then(|text| text.trim().parse::<f64>().ok());
+    let number = percent.scalar_text().and_then(|text| encoding::float::parse(text.trim()));
     match number.filter(|number| *number > 0.0 && *number <= 100.0) {
         Some(_) if is_typed && kind.is_none() => reader.type_error(node, "a size and a type"),
         Some(percent) => Some(PartitionSpec { percent, kind }),

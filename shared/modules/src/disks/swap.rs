@@ -57,7 +57,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
     if number.is_empty() || !number.bytes().all(good) {
         return None;
     }
-    let bytes = number.parse::<f64>().ok()? * (1_u64 << shift) as f64;
+    let bytes = encoding::float::parse(number)? * (1_u64 << shift) as f64;
     (bytes < 9e18).then_some(bytes as u64)
 }
 

@@ -90,7 +90,7 @@ const BOND_TIMES: [&str; 4] = ["miimon", "updelay", "downdelay", "arp_interval"]
 pub fn time(value: &Node, unit: f64) -> String {
     let text = python_str(value);
     let number =
-        |suffix: &str| text.strip_suffix(suffix)?.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+        |suffix: &str| encoding::float::parse(text.strip_suffix(suffix)?.trim()).filter(|n| n.is_finite());
     let milliseconds = number("ms").or_else(|| Some(number("s")? * 1000.0));
     milliseconds.map_or(text, |number| (number / unit).to_string())
 }

@@ -271,7 +271,7 @@ fn is_option(spec: &'static CommandSpec, word: &str) -> bool {
 
 /// Returns whether argparse takes an unknown argument for an option: not a dash alone, a negative number or one with blanks.
 fn looks_like_option(word: &str) -> bool {
-    word.len() > 1 && word.starts_with('-') && !word.contains(' ') && word.parse::<f64>().is_err()
+    word.len() > 1 && word.starts_with('-') && !word.contains(' ') && encoding::float::parse(word).is_none()
 }
 
 fn check_required(spec: &CommandSpec, matches: &Matches, is_program: bool) -> Result<(), Stop> {

@@ -457,7 +457,7 @@ fn queue(machine: &Machine) -> String {
 fn number_of(machine: &Machine, unit: &str, property: &str) -> Option<f64> {
     let command = Command::new(["systemctl", "show", "--property", property]).arg(unit).timeout(TIMEOUT);
     let answer = machine.sys.run(&command.read_only()).ok()?.text();
-    system::assigned(&answer, property)?.parse().ok().filter(|number| *number > 0.0)
+    encoding::float::parse(system::assigned(&answer, property)?).filter(|number| *number > 0.0)
 }
 
 /// Returns the seconds since a unit that is starting began to start.

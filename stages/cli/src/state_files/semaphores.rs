@@ -50,7 +50,7 @@ fn is_semaphore(text: &[u8]) -> bool {
     let first = text.lines().next().unwrap_or_default();
     first
         .split_once(": ")
-        .is_some_and(|(pid, time)| pid.parse::<u32>().is_ok() && time.parse::<f64>().is_ok())
+        .is_some_and(|(pid, time)| pid.parse::<u32>().is_ok() && encoding::float::parse(time).is_some())
 }
 
 #[cfg(test)]

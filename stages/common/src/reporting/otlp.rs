@@ -156,7 +156,7 @@ fn instance(sys: &System, layout: &Layout) -> Vec<Value> {
 fn parse_request(line: &str) -> Option<(&str, &str, Duration)> {
     let (before, after) = line.strip_prefix("fetching ").unwrap_or(line).rsplit_once(" after ")?;
     let (url, result) = before.split_once(": ")?;
-    let seconds: f64 = after.split(' ').next()?.parse().ok()?;
+    let seconds = encoding::float::parse(after.split(' ').next()?)?;
     let took = Duration::try_from_secs_f64(seconds).ok()?;
     url.starts_with("http").then_some((url, result.trim_end_matches(','), took))
 }

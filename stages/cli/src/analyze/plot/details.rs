@@ -146,7 +146,7 @@ fn finished_wait(message: &str) -> Option<(&str, i64)> {
 /// Returns the microseconds of the seconds at the beginning of a string, at most a year.
 fn micros_of(text: &str) -> Option<i64> {
     let number = text.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
-    let seconds: f64 = number.parse().ok()?;
+    let seconds = encoding::float::parse(number)?;
     (seconds < 31_536_000.0).then(|| (seconds * SECOND as f64).round() as i64)
 }
 
