@@ -1,7 +1,5 @@
 //! Filters on text and numbers.
 
-use std::str::FromStr;
-
 use super::{Filter, json};
 use crate::eval::Interpreter;
 use crate::value::{Number, Val, ValueResult, undefined_error};
@@ -40,7 +38,7 @@ pub const FILTERS: &[Filter] = &[
     }),
     ("int", "default", |run, value, [default, ..]| {
         let integer = match (&value, value.number()) {
-            (Val::Str(text), _) => run.parsed(text)?,
+            (Val::Str(text), _) => run.number_text(text)?.parse().ok(),
             (_, Some(Number::Int(n))) => Some(n),
             _ => None,
         };
@@ -75,16 +73,28 @@ impl Interpreter<'_> {
         self.case_changed(&text, convert)
     }
 
-    fn parsed<T: FromStr>(&mut self, text: &str) -> ValueResult<Option<T>> {
+    /// Returns the text of a number without what Python skips.
+    fn number_text(&mut self, text: &str) -> ValueResult<String> {
         self.charge_memory(text.len())?;
-        Ok(text.trim().replace('_', "").parse().ok())
+        Ok(text.trim().replace('_', ""))
     }
 
     /// Returns Python's `float(value)`; `None` if it is not a number.
     fn parse_float(&mut self, value: &Val) -> ValueResult<Option<f64>> {
         match value {
             Val::Undefined(name) => Err(undefined_error(name)),
-            Val::Str(text) => self.parsed(text),
+            Val::Str(text) => {
+                let text = self.number_text(text)?.to_ascii_lowercase();
+                let (sign, name) = match text.strip_prefix('-') {
+                    Some(name) => (-1.0, name),
+                    None => (1.0, text.strip_prefix('+').unwrap_or(&text)),
+                };
+                Ok(match name {
+                    "inf" | "infinity" => Some(sign * f64::INFINITY),
+                    "nan" => Some(f64::NAN),
+                    _ => encoding::float::parse(&text),
+                })
+            }
             other => Ok(other.number().map(|n| n.float())),
         }
     }
