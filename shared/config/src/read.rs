@@ -254,6 +254,7 @@ impl FromNode for Seconds {
             Value::Str(text) => encoding::float::parse(text.trim()),
             _ => None,
         };
+        // A string may be a number that is not finite.
         let seconds = number.filter(|number| number.is_finite() && *number >= 0.0).map(Seconds);
         seconds.or_else(|| reader.type_error(node, "a number of seconds"))
     }

@@ -83,18 +83,7 @@ impl Interpreter<'_> {
     fn parse_float(&mut self, value: &Val) -> ValueResult<Option<f64>> {
         match value {
             Val::Undefined(name) => Err(undefined_error(name)),
-            Val::Str(text) => {
-                let text = self.number_text(text)?.to_ascii_lowercase();
-                let (sign, name) = match text.strip_prefix('-') {
-                    Some(name) => (-1.0, name),
-                    None => (1.0, text.strip_prefix('+').unwrap_or(&text)),
-                };
-                Ok(match name {
-                    "inf" | "infinity" => Some(sign * f64::INFINITY),
-                    "nan" => Some(f64::NAN),
-                    _ => encoding::float::parse(&text),
-                })
-            }
+            Val::Str(text) => Ok(encoding::float::parse(&self.number_text(text)?)),
             other => Ok(other.number().map(|n| n.float())),
         }
     }
