@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Option<f64> {
             ..MAX_DIGITS => digits.push(byte - b'0'),
             _ => {
                 exponent += 1;
-                // Not a half any more.
+                // The digits behind the last one make the number larger than a half.
                 if byte != b'0' {
                     digits[MAX_DIGITS - 1] |= 1;
                 }

@@ -2,7 +2,7 @@
 
 use system::{System, User};
 
-/// What a scan of lines does not understand: documents, other results of the command.
+/// Text after which a scan by lines is uncertain: here-documents, early returns, and functions or aliases named `exit`.
 const UNCLEAR: &str = "<<|return|exit(|exit (|alias exit";
 
 /// Returns the line that ends each login of a user, and why. Only a command that certainly runs counts.
