@@ -294,6 +294,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           "datasource", "99-installer.cfg:1:18: datasource_list does not name it"),
         ("socket-port", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'Port 2222' >/etc/ssh/sshd_config.d/10-own.conf
           systemctl disable ssh.service; systemctl enable ssh.socket", "", "sshd", "Port has no effect (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("socket-allow", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AllowUsers bob' >/etc/ssh/sshd_config.d/10-own.conf
+          systemctl disable ssh.service; systemctl enable ssh.socket", "rmdir /run/sshd || :", "user-data", "AllowUsers (/etc/ssh/sshd_config.d/10-own.conf)"),
         ("unit-proxy", "printf '#cloud-config\nusers: [USER]\nruncmd: [apt-get -qq update --error-on=any]\n' >user-data
           rm -f /etc/apt/sources.list.d/*; echo 'deb http://192.0.2.77/debian sid main' >/etc/apt/sources.list; mkdir -p /etc/systemd/system/cloud-final.service.d
           printf '[Service]\nEnvironment=http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9\n' >/etc/systemd/system/cloud-final.service.d/own.conf",

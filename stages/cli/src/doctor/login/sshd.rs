@@ -9,7 +9,7 @@ use crate::machine::Machine;
 // Wait: doctor | sshd, which prints its settings | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` prints them, in lower case or, as newer releases do, as
+/// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` or `sshd -G` prints them, in lower case or, as newer releases do, as
 /// sshd_config(5) spells them.
 pub struct Sshd(String);
 
@@ -17,8 +17,13 @@ impl Sshd {
     /// Returns the settings for a user; `None` if the server does not show them.
     pub fn of(machine: &Machine, user: &str) -> Option<Sshd> {
         let connection = format!("user={user},host=localhost,addr=127.0.0.1");
-        let command = Command::new(["sshd", "-T", "-C"]).arg(connection).timeout(TIMEOUT).read_only();
-        Some(Sshd(machine.sys.run(&command).ok()?.text()))
+        // OpenSSH 9.3 has `-G`, which needs neither host keys nor the directory that the unit makes when it starts: that of
+        // a socket is not there before the first connection.
+        let settings = ["-T", "-G"].iter().find_map(|option| {
+            let command = Command::new(["sshd", option, "-C", &connection]).timeout(TIMEOUT).read_only();
+            machine.sys.run(&command).ok()
+        });
+        Some(Sshd(settings?.text()))
     }
 
     pub fn values<'a>(&'a self, keyword: &str) -> impl Iterator<Item = &'a str> {
