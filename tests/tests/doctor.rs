@@ -286,6 +286,16 @@ fn missing_user_is_reported() {
     }
 }
 
+/// Nor is an image that never booted one that something changed.
+#[test]
+fn time_zone_of_an_image_is_not_applied_yet() {
+    let sandbox = Sandbox::with_user_data("doctor-image", "#cloud-config\n{}\n");
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/50-zone.cfg"), "timezone: Europe/Oslo\n");
+    let before = "ln -sfn /usr/share/zoneinfo/Etc/UTC $root/etc/localtime";
+    let (_, page) = page_of(&sandbox, before);
+    assert!(!page["findings"].to_string().contains("something changed it"), "{page:#}");
+}
+
 /// A module that is repeated reads the user-data as it was stored.
 #[test]
 fn advice_begins_with_the_user_data() {

@@ -170,6 +170,7 @@ fn commands_leak_nothing() {
         assert!(!output.is_empty(), "{words:?} printed nothing");
         assert_eq!(lines_with_secrets(&output), Vec::<&str>::new(), "{words:?}");
     }
+    let explained = cloud_init(&sandbox, "65534", &["explain", "users"]);
     let known = cloud_init(&sandbox, "65534", &["query", "v1.instance_id"]);
     if known.stdout != b"i-demo-0001\n" {
         return not_tried(
@@ -177,6 +178,11 @@ fn commands_leak_nothing() {
             &format!("another user cannot run the commands: {known:?}"),
         );
     }
+    let explained = String::from_utf8_lossy(&explained.stdout);
+    assert!(
+        explained.ends_with("Without files that only root may read: run it as root to see all.\n"),
+        "{explained}"
+    );
     for words in [
         &["query", "--all"][..],
         &["query", "userdata"],

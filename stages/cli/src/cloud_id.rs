@@ -7,6 +7,7 @@ use config::{Map, Node, Value};
 use crate::arguments::CloudId;
 use crate::exit::exit_code;
 use crate::machine::Machine;
+use crate::query;
 use crate::status::{self, State};
 
 /// Printed for keys that the instance data does not have.
@@ -29,14 +30,19 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
 fn print_id(machine: &Machine, args: &CloudId) -> Result<(), String> {
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.instance_data());
     let (file_sys, file_path) = machine.resolve(&path);
-    let data = Machine::read_json(&file_sys, &file_path).map_err(|e| match e.is_not_found() {
-        true => {
-            format!(
-                "File not found '{path}'. Provide a path to instance data json file using --instance-data"
-            )
+    let is_disk = args.instance_data.is_none() && !machine.sys.is_live();
+    let data = match Machine::read_json(&file_sys, &file_path) {
+        Ok(data) => data,
+        Err(e) if e.is_not_found() => {
+            let of_disk = is_disk.then(|| query::of_disk(machine)).flatten();
+            of_disk.map(Node::from).ok_or_else(|| {
+                format!(
+                    "File not found '{path}'. Provide a path to instance data json file using --instance-data"
+                )
+            })?
         }
-        false => format!("File '{path}' is not valid json. {e}"),
-    })?;
+        Err(e) => return Err(format!("File '{path}' is not valid json. {e}")),
+    };
     if data.as_map().is_none() {
         return Err(format!("File '{path}': expected a map, found {}", data.kind()));
     }

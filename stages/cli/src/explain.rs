@@ -64,6 +64,9 @@ pub fn key(machine: &Machine, args: &Explain) -> ExitCode {
         true => print!("{text}\nNot set on {place}.\n"),
         false => print!("{text}\nOn {place}:\n{}", self::text(&keys)),
     }
+    if !keys.is_empty() && !settings.root_only.is_empty() {
+        println!("Without files that only root may read: run it as root to see all.");
+    }
     ExitCode::SUCCESS
 }
 

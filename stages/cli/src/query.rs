@@ -134,7 +134,7 @@ fn read(machine: &Machine, args: &Query) -> Result<Node, String> {
 
 /// Returns the instance data of a disk, which has no /run: that of the cached instance. The kernel's names are those of a running
 /// machine, and empty.
-fn of_disk(machine: &Machine) -> Option<Map> {
+pub fn of_disk(machine: &Machine) -> Option<Map> {
     let Cached::Instance(instance) = Instance::load(&machine.sys, &machine.layout) else { return None };
     let system = SysInfo { uname: Default::default(), ..SysInfo::read(&machine.sys) };
     let config = machine.settings.system.to_json();

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use system::libexec;
+use system::{Error, Result, libexec};
 
 use crate::arguments::{GlobalOptions, HotplugEvent, Init, Mode, Modules, Single};
 
@@ -45,7 +45,10 @@ pub fn identify_program() -> Option<PathBuf> {
 
 /// Runs the generator as `ds-identify --explain`.
 pub fn identify(global: &GlobalOptions, format: Option<&str>) -> ExitCode {
-    let Some(program) = identify_program() else { return report_missing_program(IDENTIFY) };
+    let program = match identify_program().map_or_else(|| own_program(IDENTIFY), Ok) {
+        Ok(program) => program,
+        Err(e) => return report(&e),
+    };
     let mut command = std::process::Command::new(&program);
     command.arg("--explain");
     if global.root != "/" {
@@ -57,11 +60,21 @@ pub fn identify(global: &GlobalOptions, format: Option<&str>) -> ExitCode {
     become_program(&program, command)
 }
 
-fn report_missing_program(name: &str) -> ExitCode {
-    eprintln!(
-        "error: {name} not found (searched {} and the directory of this program)",
-        libexec::DIRECTORIES.join(", ")
-    );
+/// Returns the path of another program of the package.
+///
+/// # Errors
+/// Fails if there is none: this one was copied alone, or the package is incomplete.
+pub fn own_program(name: &str) -> Result<PathBuf> {
+    libexec::find(name).ok_or_else(|| {
+        let searched = libexec::DIRECTORIES.join(", ");
+        Error::new(format!(
+            "{name} not found (searched {searched} and the directory of this program): it is in the package"
+        ))
+    })
+}
+
+fn report(e: &Error) -> ExitCode {
+    eprintln!("error: {e}");
     ExitCode::FAILURE
 }
 
@@ -82,8 +95,9 @@ pub fn handle_hotplug(global: &GlobalOptions, event: &HotplugEvent) -> ExitCode 
 
 fn become_stage(global: &GlobalOptions, stage: &str, files: &[String], extra: &[&str]) -> ExitCode {
     let name = format!("cloud-init-{stage}");
-    let Some(program) = libexec::find(&name) else {
-        return report_missing_program(&name);
+    let program = match own_program(&name) {
+        Ok(program) => program,
+        Err(e) => return report(&e),
     };
     let mut command = std::process::Command::new(&program);
     command.args(["--root", &global.root]);

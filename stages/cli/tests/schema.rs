@@ -791,6 +791,7 @@ fn rendered_templates_are_validated() {
     let bare = file("bare", "hostname: {{ v1.platform }}\n");
     let wrong = file("wrong", "#cloud-config\nruncmd: {{ v1.platform }}\n");
     let lines = file("lines", "#cloud-config\n{% if true %}\nruncmd:\n- a\n{% endif %}\nhostnam: x\n");
+    let undefined = file("undefined", "#cloud-config\nhostname: a\nlocale: {{ v1.platfrm }}\n");
     let broken = file("broken", "#cloud-config\n{% if %}\n");
     let nothing = file("nothing", "{# #}");
     machine.put("data", "{\"v1\": {\"platform\": \"p\"}}");
@@ -813,6 +814,12 @@ fn rendered_templates_are_validated() {
             1,
             "Invalid user-data ",
             "/lines:7:1: error: hostnam: unknown key; did you mean 'hostname'?",
+        ),
+        (
+            &["-c", &undefined],
+            0,
+            "Valid schema ",
+            "/undefined:4:1: warning: the variable 'platfrm' is undefined, the result has CI_MISSING_JINJA_VAR/platfrm; did you mean 'platform'?",
         ),
         (&["-c", &broken], 1, "", "Error:\nFailed to render templated user-data. "),
         (&["-c", &nothing], 1, "Invalid user-data ", "Unrecognized user-data header"),

@@ -120,6 +120,7 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
         && let Ok(target) = sys.read_link("/etc/localtime")
         && !target.ends_with(&format!("/{zone}"))
         && sys.exists(format!("/usr/share/zoneinfo/{zone}"))
+        && sys.exists(machine.layout.instance(""))
     {
         // A note: an administrator may have changed it.
         let problem =

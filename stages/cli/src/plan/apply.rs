@@ -15,7 +15,7 @@ use super::exit_code;
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use crate::stage_table::{STAGES, StageRow};
-use system::libexec;
+use crate::stages::own_program;
 
 /// The limit for one stage, which may install packages and give each script an hour.
 // Wait: apply | one stage | -
@@ -102,8 +102,7 @@ fn stages(machine: &Machine, global: &GlobalOptions) -> Result<bool> {
     let subreaper = Subreaper::enable();
     let mut failed = false;
     for StageRow { program, key: stage, .. } in &STAGES {
-        let path = libexec::find(program)
-            .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
+        let path = own_program(program)?;
         let command = Command::new([path.as_os_str()]).arg("--root").arg(&global.root);
         let command = command.output(OutputMode::Inherit).timeout(STAGE_TIMEOUT).accept_all().kill_on_exit();
         let begun = machine.sys.clock().elapsed();

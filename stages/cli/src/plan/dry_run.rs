@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use config::provenance::replaced_lists;
 use serde_json::{Value, json};
-use system::{Command, PlanDir, Result, System, WriteOptions, libexec};
+use system::{Command, PlanDir, Result, System, WriteOptions};
 
 use super::boot::{INTERRUPTED_CODES, host, identify, select_datasource, wanted_datasource, write_seed};
 use super::show::PlanView;
@@ -16,6 +16,7 @@ use crate::json;
 use crate::machine::Machine;
 use crate::schema::{PART_LAYERS, configs, merge_parts, shell};
 use crate::stage_table::STAGES;
+use crate::stages::own_program;
 
 /// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
 // Wait: plan | one stage | -
@@ -140,9 +141,7 @@ fn run_stage(
     stage: &str,
     timeout: Duration,
 ) -> Result<Value> {
-    let Some(path) = libexec::find(program) else {
-        return Err(system::Error::new(format!("{program} is not installed")));
-    };
+    let path = own_program(program)?;
     let command =
         Command::new([path.as_os_str()]).arg("--root").arg(&global.root).arg("--plan").arg(plan_dir);
     let command = if global.debug { command.arg("--debug") } else { command };

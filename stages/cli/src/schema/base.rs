@@ -6,7 +6,7 @@ use config::{Finding, FindingKind, Findings, Map, Node, Reader, Value};
 use modules::schema;
 
 use super::validation::{Source, Validation};
-use super::{NotValidated, check_network, not_yaml, render_template};
+use super::{NotValidated, check_network, not_yaml, render_template, undefined_variables};
 use crate::arguments::Schema;
 use crate::machine::Machine;
 
@@ -21,15 +21,18 @@ pub fn is_base(path: &str, bytes: &[u8]) -> bool {
 /// Validates a file. Fails if it is a template that cannot be rendered.
 pub fn check(machine: &Machine, args: &Schema, path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
     let (name, text) = (path.to_string(), String::from_utf8_lossy(bytes).into_owned());
+    let mut undefined = Vec::new();
     let parsed = match template::kind(&text) {
         Some(template::Kind::Jinja) => {
             let rendered = render_template(machine, path, &text, args.instance_data.as_deref());
             let rendered = rendered.map_err(NotValidated::Failed)?;
+            undefined = undefined_variables(path, &rendered);
             config::yaml::parse_rendered(path, &rendered.text, &rendered.lines)
         }
         _ => config::yaml::parse_bytes(path, bytes),
     };
     let mut result = Validation::default();
+    result.warnings = undefined;
     result.sources.push(Source { name, text, offset: Some(0) });
     match parsed {
         Ok(parsed) => {

@@ -16,7 +16,6 @@ use std::process::ExitCode;
 use config::{Finding, FindingKind, Findings, Node, Position};
 use modules::schema;
 use state::layout::{CLOUD_CONFIGS, RAW_DATA};
-use system::warning;
 
 use crate::arguments::{Schema, SchemaFormat, SchemaType};
 use crate::exit::fail;
@@ -287,10 +286,18 @@ fn render_template(
     if values.as_map().is_none() {
         return Err(format!("Loading Jinja instance data failed: {data}: expected a map"));
     }
-    let rendered = crate::query::render_text(text, &values)
-        .map_err(|reason| format!("Failed to render templated user-data. {path}, {reason}"))?;
-    if let Some(names) = rendered.undefined_names() {
-        warning!(machine.sys, "Could not render jinja template variables in file '{path}': {names}");
-    }
-    Ok(rendered)
+    crate::query::render_text(text, &values)
+        .map_err(|reason| format!("Failed to render templated user-data. {path}, {reason}"))
+}
+
+/// Returns a finding for each variable that a template prints and the instance data does not have.
+fn undefined_variables(path: &str, rendered: &template::Rendered) -> Vec<Finding> {
+    let finding = |variable: &template::UndefinedVariable| {
+        let near = variable.near.as_ref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let name = system::single_line(&variable.name);
+        let text = format!("{}{name}", template::MISSING_JINJA_PREFIX);
+        let message = format!("the variable '{name}' is undefined, the result has {text}{near}");
+        format_error(path, variable.line as u32, 1, message)
+    };
+    rendered.undefined.iter().map(finding).collect()
 }

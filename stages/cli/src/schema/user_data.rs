@@ -13,7 +13,7 @@ use system::{System, redacted_url};
 use userdata::{Part, parts::expand, patch, read_config};
 
 use super::validation::{Source, Validation};
-use super::{NotValidated, format_error, not_evaluated, render_template, shell};
+use super::{NotValidated, format_error, not_evaluated, render_template, shell, undefined_variables};
 use crate::arguments::Schema;
 use crate::machine::Machine;
 
@@ -242,7 +242,13 @@ impl<'a> Checker<'a> {
             ("text/jinja2", Some(text)) => {
                 let done = render_template(self.machine, name, &text, self.instance_data);
                 let template::Rendered { text: rendered, lines, .. } = match done {
-                    Ok(rendered) => rendered,
+                    Ok(rendered) => {
+                        for finding in undefined_variables(name, &rendered) {
+                            self.add_source(name, &text);
+                            self.result.warnings.push(finding);
+                        }
+                        rendered
+                    }
                     Err(e) if name == self.name => return Err(NotValidated::Failed(e)),
                     // The boot skips this part only.
                     Err(e) => {

@@ -55,8 +55,13 @@ fn query_of_a_disk_shows_the_cached_instance() {
         let (code, out, err) = machine.run(&format!("query {words}"));
         assert_eq!((code, out.as_str()), (0, wanted), "{words}: {err}");
     }
+    assert_eq!(machine.run("cloud-id"), (0, "aws\n".into(), String::new()));
     // A file that is named is not replaced.
-    assert_eq!(machine.run("query -i /run/cloud-init/instance-data.json v1").0, 1);
+    for words in
+        ["query -i /run/cloud-init/instance-data.json v1", "cloud-id -i /run/cloud-init/instance-data.json"]
+    {
+        assert_eq!(machine.run(words).0, 1, "{words}");
+    }
 }
 
 /// As Python reads and prints them: every version at the top, maps in lists as written, NaN and infinite numbers.
