@@ -22,6 +22,7 @@ const LISTED: &[(&str, &str)] = &[
     ("restorecon -R /usr/lib/cloud-init", "security_modules, by setfiles"),
     ("dpkg-deb -x firstlight_*.deb unpacked", "a package of this machine"),
     ("unpacked/usr/bin/cloud-init doctor --switch", "the program alone: tests/tests/upgrade.rs"),
+    ("unpacked/usr/bin/cloud-init --root unpacked plan fixed.yaml", "tests/tests/plan.rs, without a package"),
     ("apt install ./firstlight_*.deb ./cloud-init_*.deb", "tests/package-deb.sh"),
     (
         "apt-get install -y -o Dpkg::Options::=--force-confold ./firstlight_*.deb ./cloud-init_*.deb",
