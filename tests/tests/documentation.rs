@@ -13,6 +13,15 @@ const LISTED: &[(&str, &str)] = &[
         "cloud-init devel render -i /usr/share/doc/cloud-init/examples/instance-data/ec2.json motd.yaml",
         "stages/cli/tests/commands/devel.rs renders with a file",
     ),
+    (
+        "install -D product_name openstack/sys/class/dmi/id/product_name",
+        "with product_serial in docs/how-to/cloud.md",
+    ),
+    ("unshare --net", "tests/tests/clouds.rs, in namespaces of its own"),
+    ("ip link set lo up", "tests/tests/clouds.rs, in namespaces of its own"),
+    ("ip address add 169.254.169.254/32 dev lo", "tests/tests/clouds.rs, in namespaces of its own"),
+    ("tests/lib/imds stand-in requests &", "tests/tests/clouds.rs"),
+    ("cloud-init --root openstack --debug plan", "with NoCloud in docs/how-to/cloud.md"),
     ("make demo", "tests/tests/demo.rs"),
     ("make test", "this is it; tests/fresh runs it in minimal chroots"),
     ("make deb", "make test"),
@@ -22,6 +31,7 @@ const LISTED: &[(&str, &str)] = &[
     ("restorecon -R /usr/lib/cloud-init", "security_modules, by setfiles"),
     ("dpkg-deb -x firstlight_*.deb unpacked", "a package of this machine"),
     ("unpacked/usr/bin/cloud-init doctor --switch", "the program alone: tests/tests/upgrade.rs"),
+    ("unpacked/usr/bin/cloud-init --root unpacked plan fixed.yaml", "tests/tests/plan.rs, without a package"),
     ("apt install ./firstlight_*.deb ./cloud-init_*.deb", "tests/package-deb.sh"),
     (
         "apt-get install -y -o Dpkg::Options::=--force-confold ./firstlight_*.deb ./cloud-init_*.deb",
