@@ -46,10 +46,7 @@ type Transport = fn(&Search<'_>) -> Result<Option<(String, String)>>;
 const TRANSPORTS: [(&str, Transport); 2] = [("com.vmware.guestInfo", read_guestinfo), ("iso", read_disc)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    match find_environment(ctx)? {
-        Some(environment) => read(ctx, &environment),
-        None => Ok(None),
-    }
+    find_environment(ctx)?.map_or(Ok(None), |environment| read(ctx, &environment))
 }
 
 /// Reads a disc that is mounted at `at`.

@@ -137,13 +137,7 @@ impl Distro {
     /// Returns the stored hostname: that of the file, else the kernel's.
     pub fn read_hostname(&self, sys: &System) -> Option<String> {
         let path = self.hostname_file(sys);
-        let text = match sys.read_text_if_exists(&path) {
-            Ok(text) => text,
-            Err(e) => {
-                warning!(sys, "{e}");
-                None
-            }
-        };
+        let text = sys.read_text_if_exists(&path).inspect_err(|e| warning!(sys, "{e}")).ok().flatten();
         let from_file = text.as_deref().and_then(|text| match path.as_str() {
             "/etc/conf.d/hostname" => get_variable(text, "hostname"),
             "/etc/sysconfig/network" => get_variable(text, "HOSTNAME"),

@@ -597,13 +597,10 @@ impl Distro {
             Some(name) => Some(name),
             None if !user.create_groups => Some(group),
             // A group that cannot be created must not keep its user from logging in.
-            None => match self.create_group(sys, &group, &[]) {
-                Ok(()) => Some(group),
-                Err(e) => {
-                    warning!(sys, "user {name}: group ignored: {e}");
-                    None
-                }
-            },
+            None => {
+                let created = self.create_group(sys, &group, &[]);
+                created.inspect_err(|e| warning!(sys, "user {name}: group ignored: {e}")).ok().map(|()| group)
+            }
         };
         let groups = std::mem::take(&mut user.groups);
         user.groups = groups.into_iter().filter_map(&mut usable).collect();

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use system::{PacketSocket, Prefix, Protocol, Result, debug, info, random_number, warning};
+use system::{Level, PacketSocket, Prefix, Protocol, Result, debug, info, random_number, warning};
 
 use crate::changed_link::{ChangedLink, POLL_INTERVAL};
 use crate::dhcp::client::{Client, Event, Identity};
@@ -180,10 +180,8 @@ pub fn apply_lease(lease: &Lease, link: &mut ChangedLink<'_>) -> Result<bool> {
     if let Some(mtu) = lease.mtu.filter(|m| *m >= MIN_MTU && *m < link.info.mtu) {
         let before = link.info.mtu;
         // Packets larger than the path's MTU would be lost silently. A smaller MTU is not required.
-        if let Err(e) = link.change(Rollback::Mtu(before), |sys| sys.set_link_mtu(&name, mtu).map(|()| true))
-        {
-            warning!(link.sys, "{e}");
-        }
+        let changed = link.change(Rollback::Mtu(before), |sys| sys.set_link_mtu(&name, mtu).map(|()| true));
+        link.sys.log_error(Level::Warning, changed);
     }
     let is_added = assign_address(link, lease.address, lease.broadcast(), lease.lifetime)?;
     let all = link.sys.routes()?;

@@ -1,7 +1,7 @@
 //! final_message: logs the end of the boot, and writes `boot-finished`, which other programs wait for.
 
 use config::{Map, Node};
-use system::{CLOUD_INIT_VERSION, Result, WriteOptions, debug, info, rfc2822, warning};
+use system::{CLOUD_INIT_VERSION, Level, Result, WriteOptions, debug, info, rfc2822, warning};
 
 use crate::{Context, Frequency, Module};
 
@@ -36,9 +36,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     debug!(sys, "{text}");
 
     // Programs wait for the file, and may then switch the machine off.
-    if let Err(e) = state::confirm_ended(sys, context.layout, true) {
-        warning!(sys, "{e}");
-    }
+    sys.log_error(Level::Warning, state::confirm_ended(sys, context.layout, true));
     let finished = format!("{uptime} - {time} - v. {CLOUD_INIT_VERSION}\n");
     match context.layout.is_cleaned(sys) {
         true => info!(sys, "the state was removed during the boot; boot-finished is not written"),

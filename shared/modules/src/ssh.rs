@@ -6,7 +6,7 @@ use std::time::Duration;
 use config::schema::{Format, STR, Type, key, list, map_of, word};
 use config::{FindingKind, FromNode, KeyStruct, Node, Reader};
 use state::HostKeyService;
-use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
+use system::{Command, Level, Request, Result, System, WriteOptions, debug, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::sshd_config;
@@ -317,9 +317,7 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
                 continue;
             }
             warning!(sys, "the {kind} host key is empty; generating it again");
-            if let Err(e) = sys.remove(&path) {
-                warning!(sys, "{e}");
-            }
+            sys.log_error(Level::Warning, sys.remove(&path));
         }
         match generate_one(context, kind, &path, quiet) {
             Ok(()) => is_generated = true,

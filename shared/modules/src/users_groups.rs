@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::{Findings, FromNode, Node, Reader, Value};
 use distro::{NewUser, UserRules};
-use system::{Command, Error, Result, System, WriteOptions, info, warning};
+use system::{Command, Error, Level, Result, System, WriteOptions, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, PORTABLE_NAME, UserKeys, is_valid_name};
@@ -45,9 +45,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         sudo: Vec::new(),
         config_keys: context.sys.is_dry_run().then(|| ConfigKeys::of(context.config)),
     };
-    if let Err(e) = creator.record_new(&accounts.users) {
-        warning!(context.sys, "{e}");
-    }
+    context.sys.log_error(Level::Warning, creator.record_new(&accounts.users));
     context.sys.set_cause_key("groups");
     let create_group = |name: &str, members: &[String], failed: &mut Vec<system::Error>| {
         let Err(e) = context.distro.create_group(context.sys, name, members) else { return };

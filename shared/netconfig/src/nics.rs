@@ -284,13 +284,9 @@ fn ovs_internal_ports(sys: &System) -> HashSet<String> {
         return HashSet::new();
     }
     let query = "--format csv --no-headings --timeout 10 --columns name find interface type=internal";
-    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query.split(' '))).read_only()) {
-        Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
-        Err(e) => {
-            debug!(sys, "{e}");
-            HashSet::new()
-        }
-    }
+    let command = Command::new(["ovs-vsctl"].into_iter().chain(query.split(' '))).read_only();
+    let output = sys.run(&command).inspect_err(|e| debug!(sys, "{e}")).map(|finished| finished.text());
+    output.unwrap_or_default().lines().map(|l| l.trim().trim_matches('"').to_string()).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use encoding::percent;
-use system::{Error, Request, Response, Result, System, WriteOptions, debug, warning};
+use system::{Error, Level, Request, Response, Result, System, WriteOptions, debug, warning};
 
 /// The file that keeps the differences between the clocks of servers and this machine's, in seconds by host.
 const SKEW_FILE: &str = "/run/oauth_skew.json";
@@ -150,9 +150,7 @@ impl<'a> Signer<'a> {
         }
         warning!(self.sys, "{host}: the clock differs by {skew} seconds; correcting the time of signatures");
         let text = serde_json::to_vec(&self.skews).unwrap_or_default();
-        if let Err(e) = self.sys.write(SKEW_FILE, text, WriteOptions::default()) {
-            warning!(self.sys, "{e}");
-        }
+        self.sys.log_error(Level::Warning, self.sys.write(SKEW_FILE, text, WriteOptions::default()));
     }
 }
 

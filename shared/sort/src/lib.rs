@@ -45,11 +45,28 @@ pub fn collect<C: Default + Extend<T>, T>(items: impl IntoIterator<Item = T>) ->
     all
 }
 
+/// Returns the items in their order, each once. For short lists: an item is compared with all before it.
+pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for item in items {
+        if !all.contains(&item) {
+            all.push(item);
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn distinct_items_keep_their_order() {
+        assert_eq!(distinct(["b", "a", "b", "c", "a"]), ["b", "a", "c"]);
+        assert!(distinct::<u8>([]).is_empty());
+    }
 
     /// Every list of up to six items of three values, and a long one.
     #[test]

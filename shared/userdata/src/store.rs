@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use encoding::python::put_json;
-use system::{Result, System, WriteOptions, debug, error, warning};
+use system::{Level, Result, System, WriteOptions, debug, warning};
 
 use crate::options::Dirs;
 use crate::parts::{Parts, expand};
@@ -205,9 +205,7 @@ pub(crate) fn expand_source<'a>(
     if !sys.read(&path).is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
         // Not a failure of the boot: only diagnostic commands read this file.
         let written = sys.write_pieces(path, &write::message(&found.parts), WriteOptions::secret());
-        if let Err(e) = written {
-            error!(sys, "{e}");
-        }
+        sys.log_error(Level::Error, written);
     }
     Ok(found)
 }

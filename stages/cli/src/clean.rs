@@ -57,15 +57,9 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Clean) -> Result<()> {
     let effects = planned.sys.recorded_effects();
     drop(plan_dir);
     drop(guard);
-    let mut headings: Vec<&str> = Vec::new();
-    for RecordedEffect { cause, .. } in &effects {
-        if !headings.contains(&cause.step.as_str()) {
-            headings.push(&cause.step);
-        }
-    }
-    for heading in headings {
+    for heading in sort::distinct(effects.iter().map(|of| &of.cause.step)) {
         println!("{heading}");
-        for RecordedEffect { effect, .. } in effects.iter().filter(|of| of.cause.step == heading) {
+        for RecordedEffect { effect, .. } in effects.iter().filter(|of| of.cause.step == *heading) {
             println!("  {}", system::single_line(&line(effect)));
         }
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use system::{Command, Error, Result, System, WriteOptions, debug, warning};
+use system::{Command, Error, Level, Result, System, WriteOptions, debug, warning};
 
 use super::previous::CertificateKeys;
 use super::wire_server::WireServer;
@@ -82,9 +82,7 @@ impl Transport {
             let command = command.arg("-inkey").arg(STDIN).stdin(self.private_key.as_str());
             sys.run(&command.timeout(TIMEOUT))
         });
-        if let Err(e) = sys.remove_dir_all(&directory) {
-            warning!(sys, "{e}");
-        }
+        sys.log_error(Level::Warning, sys.remove_dir_all(&directory));
         let bundle = result?.stdout;
         // The private keys in it are not wanted. Older bundles use ciphers of openssl's legacy provider.
         let read = |more: &[&str]| {

@@ -6,7 +6,7 @@ pub mod seed;
 use std::time::Duration;
 
 use blockdev::{Device, Superblock};
-use system::{Deadline, Error, Result, System, debug, info, warning};
+use system::{Deadline, Error, Level, Result, System, debug, info, warning};
 
 use self::seed::Seed;
 use crate::Search;
@@ -231,16 +231,12 @@ pub fn read_mounted<T>(
     let result = match sys.mount_read_only(device, &at, kind) {
         Ok(()) => {
             let result = read(&at);
-            if let Err(e) = sys.unmount(&at) {
-                warning!(sys, "{e}");
-            }
+            sys.log_error(Level::Warning, sys.unmount(&at));
             result
         }
         Err(e) => Err(Error::new(format!("{e} (is the kernel module {kind} available?)"))),
     };
-    if let Err(e) = sys.remove_dir(&at) {
-        debug!(sys, "{e}");
-    }
+    sys.log_error(Level::Debug, sys.remove_dir(&at));
     result
 }
 

@@ -40,14 +40,10 @@ pub fn checked_meta_data(sys: &System, source: &str, mut map: Node) -> Node {
 
 /// Parses the network configuration of a seed. Invalid YAML is logged and ignored.
 pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
-    match document::parse_map(source, bytes) {
-        Ok(map) if map.is_falsy() => None,
-        Ok(map) => Some(map),
-        Err(e) => {
-            warning!(sys, "network configuration ignored: {e}");
-            None
-        }
-    }
+    document::parse_map(source, bytes)
+        .inspect_err(|e| warning!(sys, "network configuration ignored: {e}"))
+        .ok()
+        .filter(|map| !map.is_falsy())
 }
 
 /// Reads a seed directory of the machine; returns `None` if a required file is missing. Messages call it `label`.

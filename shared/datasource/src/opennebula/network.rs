@@ -83,13 +83,9 @@ impl Device<'_> {
     /// Returns the words of a variable of the NIC and those of the variable for all NICs, each once.
     fn words(&self, field: &str) -> Vec<String> {
         let all = self.context.get(field).map(String::as_str).unwrap_or_default();
-        let mut words: Vec<String> = Vec::new();
-        for word in self.text(field).unwrap_or_default().split_whitespace().chain(all.split_whitespace()) {
-            if !words.iter().any(|known| known == word) {
-                words.push(word.into());
-            }
-        }
-        words
+        let own = self.text(field).unwrap_or_default();
+        let words = own.split_whitespace().chain(all.split_whitespace());
+        sort::distinct(words).into_iter().map(String::from).collect()
     }
 
     fn config(&self, mac: &str) -> Map {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use config::{Node, Value};
-use system::{WriteOptions, debug, warning};
+use system::{Level, WriteOptions, debug, warning};
 
 use crate::Search;
 
@@ -48,9 +48,7 @@ pub fn warn_at_login(ctx: &Search<'_>, what: &LoginWarning<'_>) {
     let written = sys
         .create_dir_all(ctx.layout.instance("warnings"), 0o755)
         .and_then(|()| sys.write(&path, text, WriteOptions::default()));
-    if let Err(e) = written {
-        warning!(sys, "{e}");
-    }
+    sys.log_error(Level::Warning, written);
     if sleep > 0 && !sys.is_dry_run() {
         debug!(sys, "sleeping {sleep} seconds for warning '{}'", what.name);
         let _wait = sys.begin_wait("administrators to read a warning");

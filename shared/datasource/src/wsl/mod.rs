@@ -43,10 +43,7 @@ fn paths(sys: &System) -> Result<Option<Paths>> {
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    match paths(ctx.sys)? {
-        Some(paths) => read_instance(ctx, &paths),
-        None => Ok(None),
-    }
+    paths(ctx.sys)?.map_or(Ok(None), |paths| read_instance(ctx, &paths))
 }
 
 pub(crate) fn read_instance(ctx: &Search<'_>, paths: &Paths) -> Result<Option<Instance>> {
@@ -117,13 +114,8 @@ fn read_pro(sys: &System, path: &str, request_id: Option<&str>) -> Option<UserDa
 
 /// Reads user-data. A file that cannot be read is logged as an error and ignored.
 fn read(sys: &System, path: &str) -> Option<UserData> {
-    match sys.read(path) {
-        Ok(bytes) => Some(UserData::new(path, bytes)),
-        Err(e) => {
-            error!(sys, "user-data ignored: {e}");
-            None
-        }
-    }
+    let bytes = sys.read(path).inspect_err(|e| error!(sys, "user-data ignored: {e}")).ok()?;
+    Some(UserData::new(path, bytes))
 }
 
 /// Returns the file with user-data that is most specific to this instance. Windows ignores the case of names.

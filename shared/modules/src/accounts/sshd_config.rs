@@ -115,10 +115,8 @@ pub fn read_files(sys: &System) -> Result<Files> {
         names.retain(|name| name.ends_with(".conf") && !name.starts_with('.'));
         sort::sort(&mut names);
         for name in names {
-            match sys.read_text(format!("{DROP_IN_DIR}/{name}")) {
-                Ok(text) => included.push(text),
-                Err(e) => warning!(sys, "{e}"),
-            }
+            let text = sys.read_text(format!("{DROP_IN_DIR}/{name}"));
+            included.extend(text.inspect_err(|e| warning!(sys, "{e}")));
         }
     }
     Ok(Files { main: main.unwrap_or_default(), included })

@@ -354,13 +354,7 @@ pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
     // A number in quotes is not named beside one without.
     let has_number = types.iter().any(|t| matches!(t.base, BaseType::Int | BaseType::Number));
     let is_named = |t: &&&Type| t.deprecated.is_none() && !(has_number && t.format == Some(Format::Digits));
-    let names: Vec<String> = types.iter().filter(is_named).map(|t| type_name(t)).collect();
-    let mut unique: Vec<&str> = Vec::new();
-    for name in &names {
-        if !unique.contains(&name.as_str()) {
-            unique.push(name);
-        }
-    }
+    let unique = sort::distinct(types.iter().filter(is_named).map(|t| type_name(t)));
     let list = match unique.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         Some((last, _)) => (*last).to_string(),

@@ -140,22 +140,25 @@ fn is_any(field: &Field) -> bool {
     field.name.starts_with('<')
 }
 
-/// Collects the keys of maps of these types, also inside lists, once each.
-fn keys_below(types: &'static [Type], keys: &mut Vec<&'static Field>) {
+/// Calls `visit` for the keys of maps of these types, also inside lists.
+fn for_each_key(types: &'static [Type], visit: &mut dyn FnMut(&'static Field)) {
     for kind in types.iter().filter(|kind| kind.deprecated.is_none()) {
         match kind.base {
-            BaseType::Map(fields) => {
-                for field in fields.iter().chain(kind.additional) {
-                    if !keys.iter().any(|known| known.name == field.name && known.doc == field.doc) {
-                        keys.push(field);
-                    }
-                }
-            }
-            BaseType::List(Some(items)) => keys_below(items, keys),
-            BaseType::Ref(definition) => keys_below(definition.types, keys),
+            BaseType::Map(fields) => fields.iter().chain(kind.additional).for_each(&mut *visit),
+            BaseType::List(Some(items)) => for_each_key(items, visit),
+            BaseType::Ref(definition) => for_each_key(definition.types, visit),
             _ => {}
         }
     }
+}
+
+/// Collects the keys of maps of these types, also inside lists, once each.
+fn keys_below(types: &'static [Type], keys: &mut Vec<&'static Field>) {
+    for_each_key(types, &mut |field| {
+        if !keys.iter().any(|known| known.name == field.name && known.doc == field.doc) {
+            keys.push(field);
+        }
+    });
 }
 
 /// Returns the first value that an example has for a key, with the key.
@@ -228,22 +231,7 @@ fn field_text(field: &Field, depth: usize, text: &mut String) {
     }
     // The value of a deprecated spelling is documented with the current one.
     if field.deprecated.is_none() {
-        nested_text(field.types, depth, text);
-    }
-}
-
-fn nested_text(types: &[Type], depth: usize, text: &mut String) {
-    for kind in types.iter().filter(|t| t.deprecated.is_none()) {
-        match kind.base {
-            BaseType::Map(keys) => {
-                for field in keys.iter().chain(kind.additional) {
-                    field_text(field, depth + 1, text);
-                }
-            }
-            BaseType::List(Some(items)) => nested_text(items, depth, text),
-            BaseType::Ref(definition) => nested_text(definition.types, depth, text),
-            _ => {}
-        }
+        for_each_key(field.types, &mut |field| field_text(field, depth + 1, text));
     }
 }
 

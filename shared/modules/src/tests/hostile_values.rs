@@ -262,7 +262,10 @@ fn check(
         if ["\n", "\r", "\0"].iter().any(|end| text.contains(&format!("{end}{MARK}")))
             && !WHOLE_TEXTS.iter().any(|whole| path.starts_with(whole))
         {
-            return Some(format!("a value became a line of {}:\n{text}", file.display()));
+            return Some(format!(
+                "a value became a line of {}; expected the type Line, or the key in WHOLE_TEXTS:\n{text}",
+                file.display()
+            ));
         }
     }
     None

@@ -1,6 +1,6 @@
 //! Writes the files of a configuration, all or none, and decides what happens to edited files.
 
-use system::{Change, Result, System, WriteOptions, info, warning};
+use system::{Change, Level, Result, System, WriteOptions, info, warning};
 
 use super::request::{Applied, ApplyRequest};
 use crate::manifest::{self, Manifest, WriteDecision};
@@ -123,9 +123,7 @@ pub(super) fn write_files(
         // Without an earlier configuration, an invalid new one is better than none.
         if earlier.iter().any(|(_, before)| matches!(before, Previous::Content(_))) {
             restore_files(sys, &earlier, false);
-            if let Err(e) = post_write(sys) {
-                warning!(sys, "{e}");
-            }
+            sys.log_error(Level::Warning, post_write(sys));
         }
         return Err(error);
     }
@@ -140,9 +138,7 @@ fn restore_files(sys: &System, earlier: &[(&File, Previous)], remove_new: bool) 
             Previous::Absent if remove_new => sys.remove(&file.path).map(drop),
             Previous::Absent | Previous::Unreadable => Ok(()),
         };
-        if let Err(e) = restored {
-            warning!(sys, "{e}");
-        }
+        sys.log_error(Level::Warning, restored);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Timestamps at the beginning of a line: of cloud-init.log, ISO 8601, syslog and journalctl. Times are microseconds since
 //! the epoch; a timestamp without a zone is UTC, as in cloud-init.log.
 
-use system::calendar::{MONTHS, days};
+use system::calendar::{MONTHS, days, parse_days};
 
 /// Microseconds of a second.
 pub const SECOND: i64 = 1_000_000;
@@ -31,17 +31,11 @@ pub fn parse(text: &str, now: i64) -> Option<i64> {
         Some(both) => both,
         None => (first, first_word(rest).0),
     };
-    let mut parts = date.split('-');
-    let mut part = |digits| number(parts.next()?, digits..=digits);
-    let (year, month, day) = (part(4)?, part(2)?, part(2)?);
-    if parts.next().is_some() {
-        return None;
-    }
     let (time, zone) = match time.find(['Z', '+', '-']) {
         Some(at) => (&time[..at], offset(&time[at..])?),
         None => (time, 0),
     };
-    Some(days(year, month, day)? * DAY + time_of_day(time)? - zone)
+    Some(parse_days(date)? * DAY + time_of_day(time)? - zone)
 }
 
 /// Formats a time as Python prints one in UTC: `2031-03-04 05:06:07.250000+00:00`.

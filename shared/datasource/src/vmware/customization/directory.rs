@@ -1,6 +1,6 @@
 //! The directory into which the tools unpack the customization file and those that it names.
 
-use system::{Error, Result, System, warning};
+use system::{Error, Level, Result, System};
 
 /// Where the tools unpack.
 pub const DIRECTORY: &str = "/var/run/vmware-imc";
@@ -9,9 +9,7 @@ const MAX_FILE_NAME: usize = 255;
 
 /// Removes the tools' files, which may contain a password.
 pub fn remove_files(sys: &System) {
-    if let Err(e) = sys.remove_dir_all(DIRECTORY) {
-        warning!(sys, "{e}");
-    }
+    sys.log_error(Level::Warning, sys.remove_dir_all(DIRECTORY));
 }
 
 /// Returns the path of a file beside the customization file. `key` is the setting that has its name.

@@ -93,13 +93,8 @@ fn are_scripts_enabled(sys: &System, default: bool) -> bool {
     if sys.which(words[0]).is_none() {
         return default;
     }
-    match sys.run(&command) {
-        Ok(output) => parse_setting(&output.text()).unwrap_or(default),
-        Err(e) => {
-            debug!(sys, "{e}");
-            default
-        }
-    }
+    let output = sys.run(&command).inspect_err(|e| debug!(sys, "{e}"));
+    output.ok().and_then(|output| parse_setting(&output.text())).unwrap_or(default)
 }
 
 /// Parses the tools' answer, `KEY = VALUE`.

@@ -66,12 +66,7 @@ impl<'s> Reporter<'s> {
     fn update(&self, state: u32, code: u32, text: Option<&str>) -> Option<String> {
         let text = text.map(|text| format!("@{text}")).unwrap_or_default();
         let request = format!("deployPkg.update.state {state} {code} {LOG_FILE}{text}");
-        match self.guestinfo.as_ref()?.send(&request) {
-            Ok(answer) => Some(answer).filter(|answer| !answer.is_empty()),
-            Err(e) => {
-                debug!(self.sys, "{e}");
-                None
-            }
-        }
+        let answer = self.guestinfo.as_ref()?.send(&request).inspect_err(|e| debug!(self.sys, "{e}"));
+        answer.ok().filter(|answer| !answer.is_empty())
     }
 }

@@ -25,13 +25,8 @@ pub fn read(sys: &System, first_event: i64, now: i64) -> UnitTimes {
         let times = ["Id", "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotonic"];
         Ok((manager, systemctl_show(sys, &times, &["*.service", "*.target", "*.mount", "*.device"])?))
     });
-    match answers {
-        Ok((manager, units)) => parse(&manager, &units, first_event, now).unwrap_or_default(),
-        Err(e) => {
-            debug!(sys, "the plot has no timestamps from systemd: {e}");
-            UnitTimes::default()
-        }
-    }
+    let answers = answers.inspect_err(|e| debug!(sys, "the plot has no timestamps from systemd: {e}"));
+    answers.ok().and_then(|(manager, units)| parse(&manager, &units, first_event, now)).unwrap_or_default()
 }
 
 const MANAGER: &str = "UserspaceTimestamp KernelTimestamp InitRDTimestampMonotonic UserspaceTimestampMonotonic \
