@@ -121,6 +121,13 @@ impl Worker<'_> {
     }
 }
 
+/// Copies a program that the test starts. If this process wrote the copy, a child that another thread starts meanwhile would
+/// have it open for writing, and starting it would fail (ETXTBSY).
+pub fn copy_program(program: &str, to: &Path) {
+    let done = std::process::Command::new("cp").arg(program).arg(to).status();
+    assert!(done.is_ok_and(|status| status.success()), "cp {program}");
+}
+
 /// Returns whether this process is root's. Otherwise it reports that the test of this name cannot run: `make test` counts it
 /// as not tried, not as passed.
 pub fn is_root(test: &str) -> bool {

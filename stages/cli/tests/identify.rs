@@ -13,7 +13,7 @@ use scratch::TempDir;
 fn query_identify_runs_ds_identify() {
     let top = TempDir::new();
     let program = top.join("cloud-init");
-    std::fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
+    scratch::copy_program(env!("CARGO_BIN_EXE_cloud-init"), &program);
     let asked = top.join("ds-identify");
     std::fs::write(&asked, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
     std::fs::set_permissions(&asked, PermissionsExt::from_mode(0o755)).unwrap();

@@ -55,7 +55,7 @@ fn compare_outputs(user: u32) {
     copy(&here.join("machine"), &machine);
     // A directory from which the other user may run it.
     let program = dir.join("cloud-init");
-    fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
+    scratch::copy_program(env!("CARGO_BIN_EXE_cloud-init"), &program);
     fs::set_permissions(&*dir, fs::Permissions::from_mode(0o755)).unwrap();
     for secret in [
         "run/cloud-init/instance-data-sensitive.json",

@@ -63,7 +63,7 @@ pub fn run_as(name: &str, root: Option<&Path>, words: &[&str]) -> CommandResult 
 pub fn run_unprivileged(words: &[&str]) -> CommandResult {
     let dir = TempDir::new();
     let program = dir.join("cloud-init");
-    fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
+    scratch::copy_program(env!("CARGO_BIN_EXE_cloud-init"), &program);
     fs::set_permissions(&*dir, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(&program);
     command.args(words).arg("--root").arg(&*dir);
