@@ -312,6 +312,10 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "/home", "No space left on device"),
         ("plain-password", "printf '#cloud-config\nssh_pwauth: true\nusers: [{name: amy, lock_passwd: false, passwd: hunter2}]\n' >user-data",
           "", "user-data part-001, line 3", "expected a password hash"),
+        ("no-logins", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo '* hard maxlogins 0' >/etc/security/limits.d/90-own.conf",
+          "", "/etc/pam.d/sshd, line", "no login (maxlogins in /etc/security/limits.d/90-own.conf, line 1)"),
+        ("pam-shells", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd
+          echo /bin/zsh >/etc/shells", "", "/etc/pam.d/sshd, line 1", "the shell /bin/bash, which /etc/shells does not list"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
@@ -367,6 +371,10 @@ fn intended_settings_are_not_findings() {
           sed -i '1i account required pam_listfile.so item=user sense=deny file=/etc/ssh/denied onerr=succeed' /etc/pam.d/sshd; echo bob >/etc/ssh/denied"),
         ("ports", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'Port 22\nPort 2222\n' >/etc/ssh/sshd_config.d/10-own.conf
           cp network-config network-config.bak || : >network-config.bak; systemctl disable ssh.service; systemctl enable ssh.socket"),
+        ("limits", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '* - maxlogins 0\namy - maxlogins 9\n' >/etc/security/limits.d/90-own.conf
+          echo 'Port 22\nPort 22' >/etc/ssh/sshd_config.d/10-own.conf; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nEnvironment=PATH=/opt/own/bin:/usr/sbin:/usr/bin\n' >/etc/systemd/system/cloud-final.service.d/own.conf
+          mkdir /srv/x; echo '/srv/x /srv/x none bind,nosuid 0 0' >>/etc/fstab"),
         // Containers have no devices.
         ("label", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PARTLABEL=data /data ext4 defaults 0 2' >>/etc/fstab"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables
