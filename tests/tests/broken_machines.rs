@@ -316,6 +316,15 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "/etc/pam.d/sshd, line", "no login (maxlogins in /etc/security/limits.d/90-own.conf, line 1)"),
         ("pam-shells", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd
           echo /bin/zsh >/etc/shells", "", "/etc/pam.d/sshd, line 1", "the shell /bin/bash, which /etc/shells does not list"),
+        ("assertion", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-config.service.d
+          printf '[Unit]\nAssertPathExists=/srv/ready\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "an assertion of the unit is not fulfilled"),
+        ("conflict", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nConflicts=cloud-final.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "", "cloud-final.service", "own.service conflicts with the unit"),
+        ("unit-path", "printf '#cloud-config\nusers: [USER]\nruncmd: [mkdir -p /srv/x]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nEnvironment=PATH=/opt/own/bin\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "its PATH, /opt/own/bin, does not have the system's programs (changed by"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
