@@ -316,6 +316,9 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "/etc/pam.d/sshd, line", "no login (maxlogins in /etc/security/limits.d/90-own.conf, line 1)"),
         ("pam-shells", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd
           echo /bin/zsh >/etc/shells", "", "/etc/pam.d/sshd, line 1", "the shell /bin/bash, which /etc/shells does not list"),
+        ("taken-port", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nBefore=ssh.service\n[Service]\nExecStart=perl -MIO::Socket::INET -e \"$$s = IO::Socket::INET->new(LocalPort => 22, Listen => 5, ReuseAddr => 1); sleep 1000\"\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "systemctl stop ssh; systemctl restart own; sleep 1; systemctl start ssh; sleep 1", "sshd", "another program listens on a port"),
         ("assertion", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-config.service.d
           printf '[Unit]\nAssertPathExists=/srv/ready\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
           "", "cloud-config.service", "an assertion of the unit is not fulfilled"),

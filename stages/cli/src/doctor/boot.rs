@@ -488,7 +488,7 @@ fn queue(machine: &Machine) -> String {
 }
 
 /// Returns a numeric property of a unit.
-fn number_of(machine: &Machine, unit: &str, property: &str) -> Option<f64> {
+pub fn number_of(machine: &Machine, unit: &str, property: &str) -> Option<f64> {
     let command = Command::new(["systemctl", "show", "--property", property]).arg(unit).timeout(TIMEOUT);
     let answer = machine.sys.run(&command.read_only()).ok()?.text();
     encoding::float::parse(system::assigned(&answer, property)?).filter(|number| *number > 0.0)
