@@ -319,6 +319,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("taken-port", "printf '#cloud-config\nusers: [USER]\n' >user-data
           printf '[Unit]\nBefore=ssh.service\n[Service]\nExecStart=perl -MIO::Socket::INET -e \"$$s = IO::Socket::INET->new(LocalPort => 22, Listen => 5, ReuseAddr => 1); sleep 1000\"\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
           systemctl enable own", "systemctl stop ssh; systemctl restart own; sleep 1; systemctl start ssh; sleep 1", "sshd", "another program listens on a port"),
+        ("nosuid", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, sudo: \"ALL=(ALL) NOPASSWD:ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
+          echo '/usr/bin /usr/bin none bind,nosuid 0 0' >>/etc/fstab", "", "/usr/bin", "mounted nosuid, so users cannot use /usr/bin/sudo"),
         ("assertion", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-config.service.d
           printf '[Unit]\nAssertPathExists=/srv/ready\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
           "", "cloud-config.service", "an assertion of the unit is not fulfilled"),
@@ -328,6 +330,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("unit-path", "printf '#cloud-config\nusers: [USER]\nruncmd: [mkdir -p /srv/x]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
           printf '[Service]\nEnvironment=PATH=/opt/own/bin\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
           "", "cloud-final.service", "its PATH, /opt/own/bin, does not have the system's programs (changed by"),
+        ("immutable", "printf '#cloud-config\nusers: [USER]\n' >user-data; chattr +i /etc/passwd", "trap 'chattr -i /etc/passwd' EXIT",
+          "/etc/passwd", "its attributes forbid every change"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
