@@ -332,6 +332,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "cloud-final.service", "its PATH, /opt/own/bin, does not have the system's programs (changed by"),
         ("immutable", "printf '#cloud-config\nusers: [USER]\n' >user-data; chattr +i /etc/passwd", "trap 'chattr -i /etc/passwd' EXIT",
           "/etc/passwd", "its attributes forbid every change"),
+        ("lookups", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\nruncmd: [\"echo getaddrinfo EAI_AGAIN registry.npmjs.org; false\"]\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "EAI_AGAIN registry.npmjs.org"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
