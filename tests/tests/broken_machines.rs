@@ -332,6 +332,9 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "cloud-final.service", "its PATH, /opt/own/bin, does not have the system's programs (changed by"),
         ("immutable", "printf '#cloud-config\nusers: [USER]\n' >user-data; chattr +i /etc/passwd", "trap 'chattr -i /etc/passwd' EXIT",
           "/etc/passwd", "its attributes forbid every change"),
+        ("cleaned", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nAfter=cloud-final.service\n[Service]\nType=oneshot\nExecStart=cloud-init clean\n[Install]\nWantedBy=cloud-init.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "", "stages", "/etc/systemd/system/own.service runs cloud-init clean"),
         ("lookups", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\nruncmd: [\"echo getaddrinfo EAI_AGAIN registry.npmjs.org; false\"]\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "EAI_AGAIN registry.npmjs.org"),
     ] {

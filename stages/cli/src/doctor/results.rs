@@ -6,7 +6,7 @@ use serde_json::Value;
 use state::StageStatus;
 use system::{Command, System};
 
-use super::boot::{Boot, TIMEOUT};
+use super::boot::{self, Boot, TIMEOUT};
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
 use super::disk;
@@ -16,6 +16,7 @@ use super::page::Page;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
+use crate::units;
 
 /// The sentence that refers to the findings of the configuration, which are shown themselves.
 const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
@@ -135,17 +136,34 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         finding.details.insert(0, format!("{file} restricts what a stage may write"));
         finding.remedy = format!("remove the restriction from {file}, then reboot");
     }
-    if log.last.is_none()
-        && path.is_none()
-        && !boot.is_disabled
-        && !boot.is_running
-        && boot.explained.is_empty()
-    {
-        page.findings.layer = Layer::State;
+    if path.is_some() || boot.is_disabled || boot.is_running || !boot.explained.is_empty() {
+        return;
+    }
+    page.findings.layer = Layer::State;
+    let last = units::show(machine, &["cloud-final.service"]).unwrap_or_default();
+    if sys.is_live() && last.iter().any(|unit| unit.get("ActiveState") == "active") {
+        let problem =
+            "the stages ran in this boot, and their records were removed since, as by cloud-init clean";
+        let remedy = "remove the command if it is not to run at each boot; then: cloud-init clean --reboot";
+        page.findings.warning("stages", problem, remedy).details = cleaners(sys);
+    } else if log.last.is_none() {
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
         page.findings.warning("stages", problem, remedy);
     }
+}
+
+/// Returns the administrator's units and scripts of the boot that run `cloud-init clean`.
+fn cleaners(sys: &System) -> Vec<String> {
+    let in_directory = |top: &&str| {
+        let top = top.to_string();
+        let names = sys.list(&top).unwrap_or_default().into_iter();
+        names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
+    };
+    let files =
+        [boot::UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
+    let is_cleaner = |path: &String| sys.read_text(path).is_ok_and(|text| text.contains("cloud-init clean"));
+    files.filter(is_cleaner).map(|path| format!("{path} runs cloud-init clean")).collect()
 }
 
 /// Adds the recorded problems of configurations.
