@@ -312,6 +312,31 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "/home", "No space left on device"),
         ("plain-password", "printf '#cloud-config\nssh_pwauth: true\nusers: [{name: amy, lock_passwd: false, passwd: hunter2}]\n' >user-data",
           "", "user-data part-001, line 3", "expected a password hash"),
+        ("no-logins", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo '* hard maxlogins 0' >/etc/security/limits.d/90-own.conf",
+          "", "/etc/pam.d/sshd, line", "no login (maxlogins in /etc/security/limits.d/90-own.conf, line 1)"),
+        ("pam-shells", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd
+          echo /bin/zsh >/etc/shells", "", "/etc/pam.d/sshd, line 1", "the shell /bin/bash, which /etc/shells does not list"),
+        ("taken-port", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nBefore=ssh.service\n[Service]\nExecStart=perl -MIO::Socket::INET -e \"$$s = IO::Socket::INET->new(LocalPort => 22, Listen => 5, ReuseAddr => 1); sleep 1000\"\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "systemctl stop ssh; systemctl restart own; sleep 1; systemctl start ssh; sleep 1", "sshd", "another program listens on a port"),
+        ("nosuid", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, sudo: \"ALL=(ALL) NOPASSWD:ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
+          echo '/usr/bin /usr/bin none bind,nosuid 0 0' >>/etc/fstab", "", "/usr/bin", "mounted nosuid, so users cannot use /usr/bin/sudo"),
+        ("assertion", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-config.service.d
+          printf '[Unit]\nAssertPathExists=/srv/ready\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "an assertion of the unit is not fulfilled"),
+        ("conflict", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nConflicts=cloud-final.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "", "cloud-final.service", "own.service conflicts with the unit"),
+        ("unit-path", "printf '#cloud-config\nusers: [USER]\nruncmd: [mkdir -p /srv/x]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nEnvironment=PATH=/opt/own/bin\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "its PATH, /opt/own/bin, does not have the system's programs (changed by"),
+        ("immutable", "printf '#cloud-config\nusers: [USER]\n' >user-data; chattr +i /etc/passwd", "trap 'chattr -i /etc/passwd' EXIT",
+          "/etc/passwd", "its attributes forbid every change"),
+        ("cleaned", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf '[Unit]\nAfter=cloud-final.service\n[Service]\nType=oneshot\nExecStart=cloud-init clean\n[Install]\nWantedBy=cloud-init.target\n' >/etc/systemd/system/own.service
+          systemctl enable own", "", "stages", "/etc/systemd/system/own.service runs cloud-init clean"),
+        ("lookups", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\nruncmd: [\"echo getaddrinfo EAI_AGAIN registry.npmjs.org; false\"]\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "EAI_AGAIN registry.npmjs.org"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
@@ -367,6 +392,10 @@ fn intended_settings_are_not_findings() {
           sed -i '1i account required pam_listfile.so item=user sense=deny file=/etc/ssh/denied onerr=succeed' /etc/pam.d/sshd; echo bob >/etc/ssh/denied"),
         ("ports", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'Port 22\nPort 2222\n' >/etc/ssh/sshd_config.d/10-own.conf
           cp network-config network-config.bak || : >network-config.bak; systemctl disable ssh.service; systemctl enable ssh.socket"),
+        ("limits", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '* - maxlogins 0\namy - maxlogins 9\n' >/etc/security/limits.d/90-own.conf
+          echo 'Port 22\nPort 22' >/etc/ssh/sshd_config.d/10-own.conf; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nEnvironment=PATH=/opt/own/bin:/usr/sbin:/usr/bin\n' >/etc/systemd/system/cloud-final.service.d/own.conf
+          mkdir /srv/x; echo '/srv/x /srv/x none bind,nosuid 0 0' >>/etc/fstab"),
         // Containers have no devices.
         ("label", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PARTLABEL=data /data ext4 defaults 0 2' >>/etc/fstab"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables

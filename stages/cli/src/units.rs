@@ -8,8 +8,8 @@ use crate::machine::Machine;
 use crate::stage_table::STAGES;
 
 /// What is asked of each unit.
-const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,\
-                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,Listen";
+const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,AssertResult,\
+                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,ConflictedBy,Environment,Listen";
 
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

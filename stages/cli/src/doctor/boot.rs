@@ -16,8 +16,8 @@ use crate::units::{self, Unit};
 const LONG_JOB: f64 = 30.0;
 /// Seconds after which the work of a stage probably hangs.
 const VERY_LONG: f64 = 600.0;
-// Wait: doctor | systemctl and journalctl, each | -
-const TIMEOUT: Duration = Duration::from_secs(5);
+// Wait: doctor | systemctl, journalctl and lsattr, each | -
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Where administrators put units.
 pub const UNITS: &str = "/etc/systemd/system";
 /// The services of other init systems.
@@ -92,7 +92,14 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                         format!("systemctl status {name}; correct it, then reboot"),
                         ask_journal(machine, &["-u", &name]),
                     ),
-                    None => (problem, remedy, journal(machine, unit, stage.unit)),
+                    None => match conflicting(machine, unit) {
+                        Some(name) => (
+                            format!("{name} conflicts with the unit (Conflicts=), so the stage did not run"),
+                            format!("remove Conflicts= from {name}; then reboot"),
+                            Vec::new(),
+                        ),
+                        None => (problem, remedy, journal(machine, unit, stage.unit)),
+                    },
                 };
                 let missing = missing_variables(&machine.sys, unit).into_iter();
                 let missing = missing.map(|path| format!("; {path} (EnvironmentFile=) does not exist"));
@@ -108,6 +115,16 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
     }
     if !machine.sys.is_live() {
         changed_on_disk(&machine.sys, page);
+    }
+    // Every system has this program.
+    let has_programs = |path: &&str| path.split(':').any(|top| machine.sys.exists(format!("{top}/ls")));
+    for unit in &units {
+        if let Some(path) = own_path(unit).filter(|path| !has_programs(path)) {
+            let problem =
+                format!("its PATH, {path}, does not have the system's programs{}", changed_by(unit));
+            let remedy = "remove PATH= from Environment=, or add /usr/sbin:/usr/bin:/sbin:/bin; then reboot";
+            page.findings.error(unit.get("Id"), problem, remedy);
+        }
     }
     let mut holders = if boot.is_running { jobs(machine, &units) } else { Vec::new() };
     for (job, seconds) in holders.iter().filter(|(_, seconds)| *seconds >= LONG_JOB) {
@@ -336,6 +353,10 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
             let problem = format!("a condition of the unit is not fulfilled, so the stage did not run{own}");
             (problem, format!("systemctl status {name} shows the condition"))
         }
+        (true, _) if unit.get("AssertResult") == "no" => {
+            let problem = format!("an assertion of the unit is not fulfilled, so the stage did not run{own}");
+            (problem, format!("journalctl -b _PID=1 UNIT={name} shows the assertion"))
+        }
         (true, _) => (format!("the stage was stopped{own}"), format!("journalctl -b -u {name}")),
         (false, _) => {
             let problem = format!(
@@ -354,6 +375,19 @@ fn failed_requirement(machine: &Machine, unit: &Unit) -> Option<String> {
         names.filter(|_| unit.get("ActiveState") == "inactive" && !unit.was_checked()).collect();
     let units = if names.is_empty() { Vec::new() } else { units::show(machine, &names).unwrap_or_default() };
     units.iter().find(|unit| unit.is_failed()).map(|unit| unit.get("Id").to_string())
+}
+
+/// Returns a unit by which systemd, in this boot, stopped a unit or dropped its job.
+fn conflicting(machine: &Machine, unit: &Unit) -> Option<String> {
+    let names: Vec<&str> = unit.get("ConflictedBy").split(' ').filter(|name| !name.is_empty()).collect();
+    let is_empty = names.is_empty() || unit.get("ActiveState") != "inactive";
+    let units = if is_empty { Vec::new() } else { units::show(machine, &names).unwrap_or_default() };
+    units.iter().find(|unit| unit.was_checked()).map(|unit| unit.get("Id").to_string())
+}
+
+/// Returns the PATH that a unit's `Environment=` sets.
+fn own_path(unit: &Unit) -> Option<&str> {
+    unit.get("Environment").split(' ').find_map(|word| word.trim_matches('"').strip_prefix("PATH="))
 }
 
 /// Returns the last messages of this boot's journal that these options of journalctl select.
@@ -454,7 +488,7 @@ fn queue(machine: &Machine) -> String {
 }
 
 /// Returns a numeric property of a unit.
-fn number_of(machine: &Machine, unit: &str, property: &str) -> Option<f64> {
+pub fn number_of(machine: &Machine, unit: &str, property: &str) -> Option<f64> {
     let command = Command::new(["systemctl", "show", "--property", property]).arg(unit).timeout(TIMEOUT);
     let answer = machine.sys.run(&command.read_only()).ok()?.text();
     encoding::float::parse(system::assigned(&answer, property)?).filter(|number| *number > 0.0)
@@ -631,6 +665,7 @@ mod tests {
                 "(changed by /etc/systemd/b)",
             ),
             (idle.replace("=yes", "=no"), "condition"),
+            (idle.clone() + "AssertResult=no\n", "assertion"),
             (idle.replace("=7", "=0"), "dropped"),
             (idle, "was stopped"),
         ] {

@@ -56,7 +56,8 @@ const CAUSES: [Cause; 10] = [
     },
     Cause {
         parts: "emporary failure in name resolution|emporary failure resolving|Could not resolve|could not resolve|\
-            Name or service not known|Name does not resolve|name resolution|no name server",
+            Name or service not known|Name does not resolve|name resolution|no name server|\
+            getaddrinfo E|server misbehaving|: no such host|no servers could be reached|bad address '",
         layer: Layer::Network,
         place: "/etc/resolv.conf",
         problem: "names could not be resolved",

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use serde_json::json;
-use system::FileSystemUse;
+use system::{FileSystemUse, MountInfo};
 
 use super::page::Page;
 use crate::finding::{Findings, Layer};
@@ -77,6 +77,14 @@ fn check(directory: &str, space: &FileSystemUse, is_live: bool, findings: &mut F
         let problem = "mounted read-only: cloud-init cannot record its state";
         findings.error(directory, problem, "find out why: dmesg, fsck, /etc/fstab");
     }
+}
+
+/// Returns the mount of a file, if it has an option.
+pub fn mount_with(mounts: &[MountInfo], file: &str, option: &str) -> Option<String> {
+    let is_above =
+        |mount: &&MountInfo| mount.mount_point == "/" || file.starts_with(&format!("{}/", mount.mount_point));
+    let mount = mounts.iter().filter(is_above).max_by_key(|mount| mount.mount_point.len())?;
+    mount.options.split(',').any(|known| known == option).then(|| mount.mount_point.clone())
 }
 
 #[cfg(test)]

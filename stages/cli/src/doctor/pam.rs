@@ -6,6 +6,9 @@ const DIRECTORIES: [&str; 3] = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/share/pam.
 /// The maximum number of files that are read for one service, which may include each other in a circle.
 const MAX_FILES: usize = 32;
 const ACCESS: &str = "/etc/security/access.conf";
+const LIMITS: &str = "/etc/security/limits.conf";
+const LIMITS_DIRECTORY: &str = "/etc/security/limits.d";
+const SHELLS: &str = "/etc/shells";
 
 /// A line of a file of pam.d(5).
 struct Rule {
@@ -141,6 +144,16 @@ impl Rule {
                 let line = denied_by(&sys.read_text(file).ok()?, &user.name, groups)?;
                 refused(format!("pam_access.so refuses user {} ({file}, line {line})", user.name))
             }
+            ("pam_limits.so", "session") if argument("conf=").is_none() => {
+                let place = limited_by(sys, user, groups)?;
+                refused(format!("pam_limits.so allows user {} no login (maxlogins in {place})", user.name))
+            }
+            ("pam_shells.so", _) => {
+                let text = sys.read_text(SHELLS).ok()?;
+                let shell = if user.shell.is_empty() { "/bin/sh" } else { &user.shell };
+                text.lines().all(|line| line.trim() != shell).then_some(())?;
+                refused(format!("pam_shells.so refuses the shell {shell}, which {SHELLS} does not list"))
+            }
             ("pam_listfile.so", _) if argument("apply=").is_none() => {
                 let names = match argument("item=")? {
                     "user" => vec![user.name.as_str()],
@@ -215,6 +228,39 @@ fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
     None
 }
 
+/// Returns the file and the line of limits.conf(5) that allow a user no login; `None` also if it depends on more.
+fn limited_by(sys: &System, user: &User, groups: &[&str]) -> Option<String> {
+    let mut files = sys.list(LIMITS_DIRECTORY).unwrap_or_default();
+    files.retain(|name| name.ends_with(".conf"));
+    sort::sort(&mut files);
+    let files = files.iter().map(|name| format!("{LIMITS_DIRECTORY}/{name}"));
+    let mut found: Option<(usize, bool, String)> = None;
+    for path in std::iter::once(LIMITS.to_string()).chain(files) {
+        let text = sys.read_text(&path).unwrap_or_default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let fields: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+            let [domain, kind, ref item @ ..] = fields[..] else { continue };
+            // A row for the user goes before those for groups, and these before one for all users but root.
+            let is_meant = [
+                domain == user.name,
+                domain.strip_prefix('@').is_some_and(|group| groups.contains(&group)),
+                domain == "*" && user.uid != 0,
+            ];
+            let rank = is_meant.iter().position(|is_meant| *is_meant);
+            match (item, rank) {
+                // No limits for the user; a range of IDs.
+                ([], Some(_)) if kind == "-" => return None,
+                (["maxlogins", _], _) if domain.contains(':') => return None,
+                (["maxlogins", value], Some(rank)) if found.as_ref().is_none_or(|(of, ..)| rank <= *of) => {
+                    found = Some((rank, *value == "0", format!("{path}, line {number}")));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.and_then(|(_, is_none, place)| is_none.then_some(place))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +273,7 @@ mod tests {
         let user = &accounts[0];
         root.put("etc/own-nologin", "");
         root.put("usr/lib/x86_64-linux-gnu/security/pam_unix.so", "");
-        for module in ["permit", "deny", "nologin", "access", "succeed_if", "listfile"] {
+        for module in ["permit", "deny", "nologin", "access", "succeed_if", "listfile", "limits", "shells"] {
             root.put(&format!("usr/lib/x86_64-linux-gnu/security/pam_{module}.so"), "");
         }
         let common = "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n";
@@ -235,6 +281,12 @@ mod tests {
         root.put("etc/pam.d/two", "account required pam_deny.so\n");
         root.put("usr/lib/security/pam_own.so", "");
         root.put("etc/pam.d/common-broken", common.replace("success=1", "success=ok"));
+        root.put("etc/security/limits.conf", "#* - maxlogins 1\n@amy - maxlogins 2\n");
+        root.put(
+            "etc/security/limits.d/90-own.conf",
+            "* hard nofile 9\n@amy hard maxlogins 0\n* - maxlogins 3\n",
+        );
+        root.put("etc/shells", "# /bin/sh\n/bin/zsh\n");
         root.put("etc/listed", "root\namy\n");
         root.put("etc/unlisted", "root\n#amy\n");
         root.put("etc/security/access.conf", "# -:ALL:ALL\n+:root:ALL\n- : ALL : ALL\n");
@@ -288,6 +340,15 @@ mod tests {
                 "account required pam_succeed_if.so quiet user ingroup wheel\n",
                 Some(("sshd, line 1", "refuses user amy (user ingroup wheel)")),
             ),
+            ("session required pam_limits.so conf=/etc/own\naccount required pam_limits.so\n", None),
+            (
+                "session required pam_limits.so\n",
+                Some(("sshd, line 1", "(maxlogins in /etc/security/limits.d/90-own.conf, line 2)")),
+            ),
+            (
+                "account required pam_shells.so\n",
+                Some(("sshd, line 1", "the shell /bin/sh, which /etc/shells does not list")),
+            ),
             (
                 "account required pam_deny.so # all\n",
                 Some(("sshd, line 1", "pam_deny.so refuses every user")),
@@ -319,6 +380,28 @@ mod tests {
                     "{rules}: {found:?}"
                 ),
             }
+        }
+    }
+
+    #[test]
+    fn the_limit_that_counts_for_a_user_is_found() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(root.display().to_string());
+        let accounts =
+            system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\nroot:x:0:0::/root:/bin/sh\n");
+        for (limits, at, expected) in [
+            ("* - maxlogins 0", 0, true),
+            ("* - maxlogins 0", 1, false),
+            ("root - maxlogins 0", 1, true),
+            ("* - maxlogins 0\namy - maxlogins 4", 0, false),
+            ("amy - maxlogins 0\n* - maxlogins 4", 0, true),
+            ("amy - maxlogins 0\namy - maxlogins 4", 0, false),
+            ("* - maxlogins 0\namy -", 0, false),
+            ("* - maxlogins 0\n1000: - maxlogins 4", 0, false),
+            ("bob - maxlogins 0\n@bob - maxlogins 0\n%amy - maxlogins 0\n* hard nproc 0", 0, false),
+        ] {
+            root.put("etc/security/limits.conf", limits);
+            assert_eq!(limited_by(&sys, &accounts[at], &["amy"]).is_some(), expected, "{limits}");
         }
     }
 }

@@ -4,17 +4,19 @@ use std::io::ErrorKind;
 
 use serde_json::Value;
 use state::StageStatus;
-use system::System;
+use system::{Command, System};
 
-use super::boot::Boot;
+use super::boot::{self, Boot, TIMEOUT};
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
+use super::disk;
 use super::identification::NO_DATASOURCE;
 use super::output::Output;
 use super::page::Page;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
+use crate::units;
 
 /// The sentence that refers to the findings of the configuration, which are shown themselves.
 const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
@@ -29,6 +31,9 @@ const SKIPPED: &str =
 
 /// The end of a message about a program that may not be executed.
 const DENIED: &str = ": Permission denied";
+
+/// Parts of messages about files that even root may not write, separated by bars.
+const REFUSED: &str = "cannot open|cannot lock|peration not permitted|os error 1)";
 
 /// The beginning of the message that no network configuration could be written.
 const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
@@ -131,17 +136,34 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         finding.details.insert(0, format!("{file} restricts what a stage may write"));
         finding.remedy = format!("remove the restriction from {file}, then reboot");
     }
-    if log.last.is_none()
-        && path.is_none()
-        && !boot.is_disabled
-        && !boot.is_running
-        && boot.explained.is_empty()
-    {
-        page.findings.layer = Layer::State;
+    if path.is_some() || boot.is_disabled || boot.is_running || !boot.explained.is_empty() {
+        return;
+    }
+    page.findings.layer = Layer::State;
+    let last = units::show(machine, &["cloud-final.service"]).unwrap_or_default();
+    if sys.is_live() && last.iter().any(|unit| unit.get("ActiveState") == "active") {
+        let problem =
+            "the stages ran in this boot, and their records were removed since, as by cloud-init clean";
+        let remedy = "remove the command if it is not to run at each boot; then: cloud-init clean --reboot";
+        page.findings.warning("stages", problem, remedy).details = cleaners(sys);
+    } else if log.last.is_none() {
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
         page.findings.warning("stages", problem, remedy);
     }
+}
+
+/// Returns the administrator's units and scripts of the boot that run `cloud-init clean`.
+fn cleaners(sys: &System) -> Vec<String> {
+    let in_directory = |top: &&str| {
+        let top = top.to_string();
+        let names = sys.list(&top).unwrap_or_default().into_iter();
+        names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
+    };
+    let files =
+        [boot::UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
+    let is_cleaner = |path: &String| sys.read_text(path).is_ok_and(|text| text.contains("cloud-init clean"));
+    files.filter(is_cleaner).map(|path| format!("{path} runs cloud-init clean")).collect()
 }
 
 /// Adds the recorded problems of configurations.
@@ -307,6 +329,17 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         finding.details.extend([vec![format!("{place}: {problem}")], texts].concat());
         return;
     }
+    if let Some(path) = immutable(machine, &evidence) {
+        page.findings.layer = Layer::Machine;
+        let remedy = format!(
+            "chattr -i -a {}; cloud-init single --name {} --frequency always",
+            encoding::shell::quote(&path),
+            module.as_deref().unwrap_or("NAME")
+        );
+        let problem = "its attributes forbid every change (lsattr -d)";
+        page.findings.error(path, problem, remedy).details.extend(evidence);
+        return;
+    }
     let proxy = |(file, host)| {
         page.findings.layer = Layer::Network;
         let remedy = "correct the proxy (in user-data: apt: proxy), or check that it answers";
@@ -394,12 +427,21 @@ fn without_execution(machine: &Machine, files: &[String]) -> Option<String> {
     let mounts = machine.sys.mounts().unwrap_or_default();
     let scripts = machine.layout.user_scripts();
     let is_file = |path: &&String| machine.sys.metadata(path.as_str()).is_ok_and(|meta| meta.is_file());
-    files.iter().rev().filter(is_file).chain([&scripts]).find_map(|file| {
-        let is_above = |mount: &&system::MountInfo| {
-            mount.mount_point == "/" || file.starts_with(&format!("{}/", mount.mount_point))
-        };
-        let mount = mounts.iter().filter(is_above).max_by_key(|mount| mount.mount_point.len())?;
-        mount.options.split(',').any(|option| option == "noexec").then(|| mount.mount_point.clone())
+    let mut all = files.iter().rev().filter(is_file).chain([&scripts]);
+    all.find_map(|file| disk::mount_with(&mounts, file, "noexec"))
+}
+
+/// Returns a file that could not be written, or its directory, if chattr(1) made it immutable or append-only.
+fn immutable(machine: &Machine, evidence: &[String]) -> Option<String> {
+    let refused = evidence.iter().filter(|line| REFUSED.split('|').any(|part| line.contains(part)));
+    let words = refused.flat_map(|line| line.split_whitespace());
+    let paths = words.map(|word| word.trim_matches(|c: char| "():;,'\"‘’".contains(c)));
+    paths.filter(|path| path.starts_with('/')).find_map(|path| {
+        let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
+        let command = Command::new(["lsattr", "-d", path, directory]).timeout(TIMEOUT);
+        let answer = machine.sys.run(&command.accept_all().read_only()).ok()?.text();
+        let mut rows = answer.lines().filter_map(|row| row.split_once(' '));
+        rows.find(|(attributes, _)| attributes.contains(['i', 'a'])).map(|(_, path)| path.trim().to_string())
     })
 }
 

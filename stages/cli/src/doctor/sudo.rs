@@ -6,8 +6,8 @@ use std::time::Duration;
 use config::Node;
 use system::{Command, System};
 
-use super::login;
 use super::page::Page;
+use super::{disk, login};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 
@@ -40,7 +40,15 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     if sys.exists(RULES) && is_binary && !sys.metadata(&program).is_ok_and(is_of_root) {
         let remedy = format!("chown root {program}; chmod 4755 {program}");
         let problem = "does not belong to root, or is not set-user-ID: users cannot use it";
-        page.findings.error(program, problem, remedy);
+        page.findings.error(&program, problem, remedy);
+    }
+    let file = sys.real_path(&program).unwrap_or(program);
+    if let Some(mount) = disk::mount_with(&sys.mounts().unwrap_or_default(), &file, "nosuid")
+        && sys.exists(RULES)
+    {
+        let problem = format!("mounted nosuid, so users cannot use {file}");
+        let remedy = "remove nosuid from the options of the mount (/etc/fstab), then reboot";
+        page.findings.error(mount, problem, remedy);
     }
     if let Ok(done) = sys.run(&check)
         && done.code != 0

@@ -68,7 +68,10 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
             "SSH keys are configured, but the SSH server is not enabled and does not run".to_string(),
             "systemctl enable --now ssh (sshd on other distributions than Debian's)",
         ),
-        _ => return runs || is_pending,
+        _ => {
+            taken_ports(machine, page);
+            return runs || is_pending;
+        }
     };
     // What follows from it, such as a script that restarts the server, comes after it.
     page.findings.layer = if has_keys { Layer::Configuration } else { Layer::Login };
@@ -86,6 +89,28 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     }
     page.findings.layer = Layer::Login;
     runs
+}
+
+/// Reports ports of the running SSH server on which another program listens; it serves the others.
+fn taken_ports(machine: &Machine, page: &mut Page) {
+    let units = ["ssh.service", "sshd.service"];
+    let Some(pid) = units.iter().find_map(|unit| boot::number_of(machine, unit, "MainPID")) else { return };
+    let of_process = format!("_PID={pid}");
+    let ask = |text: &str| boot::ask_journal(machine, &[&of_process, "--grep", text]);
+    let mut messages = ask("Bind to port .* failed: Address already in use");
+    messages.retain(|line| {
+        let bound = line.split_once("Bind to port ").and_then(|(_, rest)| rest.split_once(" failed"));
+        // A port that is configured twice is its own.
+        bound.and_then(|(bound, _)| bound.split_once(" on ")).is_some_and(|(port, address)| {
+            ask(&format!("Server listening on {address} port {port}")).is_empty()
+        })
+    });
+    if !messages.is_empty() {
+        let remedy =
+            "ss -ltnp shows the program; stop it or change its port, then: systemctl restart ssh (or sshd)";
+        let problem = "another program listens on a port of the SSH server";
+        page.findings.error("sshd", problem, remedy).details = messages;
+    }
 }
 
 /// Returns whether no account has a usable password.
