@@ -286,6 +286,24 @@ fn missing_user_is_reported() {
     }
 }
 
+/// It is disabled on purpose after its first boot.
+#[test]
+fn disabled_machine_with_an_instance_is_healthy() {
+    let sandbox = Sandbox::with_user_data("doctor-disabled", "#cloud-config\n{}\n");
+    let before = "mkdir -p $root/etc/cloud; : >$root/etc/cloud/cloud-init.disabled";
+    for code in [1, 0] {
+        let (got, page) = page_of(&sandbox, before);
+        assert_eq!(got, Some(code), "{page:#}");
+        assert!(
+            page["findings"][0]["problem"].as_str().is_some_and(|text| text.contains("disabled by /etc/")),
+            "{page:#}"
+        );
+        std::fs::remove_file(sandbox.path("/etc/cloud/cloud-init.disabled"))
+            .unwrap_or_else(|e| tests::fail(&e.to_string()));
+        sandbox.boot();
+    }
+}
+
 /// Nor is an image that never booted one that something changed.
 #[test]
 fn time_zone_of_an_image_is_not_applied_yet() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use system::System;
 
 use self::live::LiveLine;
-pub use self::report::{Report, State, boot_code};
+pub use self::report::{BY_MARKER_FILE, Report, State, boot_code};
 use crate::arguments::{self, StatusFormat};
 use crate::machine::Machine;
 

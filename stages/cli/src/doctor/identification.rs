@@ -8,11 +8,11 @@ use system::{Command, PlanDir, System};
 use super::configuration::configured_datasources;
 use super::page::Page;
 use crate::arguments::GlobalOptions;
-use crate::finding::Layer;
+use crate::finding::{Layer, Severity};
 use crate::json;
 use crate::machine::Machine;
 use crate::stages::identify_program;
-use crate::status::{Report, State, boot_code};
+use crate::status::{BY_MARKER_FILE, Report, State, boot_code};
 use config::Node;
 use config::provenance::MergeInput;
 use state::{Cached, Instance, NetworkFormat};
@@ -97,7 +97,10 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
             None if unused.is_empty() => ("generator".to_string(), enable),
             None => ("generator".to_string(), SEEDS.to_string()),
         };
-        page.findings.error(place, why, remedy).details = unused;
+        // Administrators and installers create the file after a first boot, too.
+        let is_intended = boot_code(machine).0 == BY_MARKER_FILE && sys.exists(layout.instance(""));
+        let severity = if is_intended { Severity::Note } else { Severity::Error };
+        page.findings.add(severity, place, why, remedy).details = unused;
     } else if is_none || !status.detail.starts_with("DataSource") {
         let list = configured_datasources(inputs).and_then(Node::as_seq).unwrap_or_default();
         let is_seed =

@@ -13,6 +13,8 @@ use crate::units::{Verdict, verdict};
 /// Disables cloud-init, on the kernel command line or in systemd's environment.
 const DISABLED: &str = "cloud-init=disabled";
 const DISABLED_BY_GENERATOR: &str = "disabled-by-generator";
+/// The `boot_status_code` of a machine with the file that disables cloud-init.
+pub const BY_MARKER_FILE: &str = "disabled-by-marker-file";
 
 /// Upstream's sentences.
 const FAILED_UNIT: &str = "Failed due to systemd unit failure";
@@ -344,7 +346,7 @@ pub fn boot_code(machine: &Machine) -> (&'static str, &'static str) {
     } else if has("cloud-init=enabled") {
         ("enabled-by-kernel-command-line", "Cloud-init enabled by kernel command line cloud-init=enabled")
     } else if sys.exists("/etc/cloud/cloud-init.disabled") {
-        ("disabled-by-marker-file", "Cloud-init disabled by /etc/cloud/cloud-init.disabled")
+        (BY_MARKER_FILE, "Cloud-init disabled by /etc/cloud/cloud-init.disabled")
     } else if has(DISABLED) {
         ("disabled-by-kernel-command-line", "Cloud-init disabled by kernel parameter cloud-init=disabled")
     } else if disabled_by_environment(machine) {
