@@ -181,13 +181,16 @@ impl Link {
         self.is_bond() || matches!(self.kind, LinkKind::Bridge | LinkKind::Vlan)
     }
 
-    /// Returns whether the patterns may fit the NIC of another link that is named or has a MAC address. That link takes precedence.
-    pub fn is_broader_than(&self, other: &Link) -> bool {
-        let is_nic = other.bond.is_some()
-            || matches!(other.kind, LinkKind::Physical | LinkKind::Infiniband | LinkKind::Unknown);
+    /// Returns whether the patterns may fit the NIC of one of these links, which is named or has a MAC address. That link takes
+    /// precedence.
+    pub fn is_broader_than_any<'a>(&self, others: impl IntoIterator<Item = &'a Link>) -> bool {
         let fits = |name: &str| self.match_names.iter().any(|pattern| glob_match(pattern, name));
-        let is_known = if other.match_names.is_empty() { fits(&other.name) } else { other.mac.is_some() };
-        !self.match_names.is_empty() && self.mac.is_none() && is_nic && is_known
+        let precedes = |other: &Link| {
+            let is_nic = other.bond.is_some()
+                || matches!(other.kind, LinkKind::Physical | LinkKind::Infiniband | LinkKind::Unknown);
+            is_nic && if other.match_names.is_empty() { fits(&other.name) } else { other.mac.is_some() }
+        };
+        !self.match_names.is_empty() && self.mac.is_none() && others.into_iter().any(precedes)
     }
 
     /// Returns whether a server or router gives addresses of a family, and with them a default route.

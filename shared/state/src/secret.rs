@@ -56,19 +56,29 @@ fn has_secret_name(name: &str) -> bool {
     }
     let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
     let last = words.iter().rfind(|word| !is_number(word)).map_or("", |word| word.trim_end_matches(is_digit));
-    let is_harmless = has(HARMLESS_WORDS, last) || has(HARMLESS_WORDS, singular(last));
+    let is_harmless = || has(HARMLESS_WORDS, last) || has(HARMLESS_WORDS, singular(last));
     let mut joined = String::new();
     let is_secret = |(i, word): (usize, &String)| {
         joined += word;
         let is_end = i + 1 == words.len();
-        (is_end || !is_harmless) && is_secret_word(&joined, word)
+        is_secret_word(&joined, word) && (is_end || !is_harmless())
     };
     words.iter().enumerate().any(is_secret)
 }
 
+/// Returns the words of a list. Each name in the metadata is compared with all, and a search for a character costs more.
+fn entries(list: &str) -> impl Iterator<Item = &[u8]> {
+    list.as_bytes().split(|byte| *byte == b' ')
+}
+
 /// Returns whether a list has a word.
 fn has(list: &str, word: &str) -> bool {
-    list.split(' ').any(|known| known == word)
+    entries(list).any(|known| known == word.as_bytes())
+}
+
+/// Returns whether a text ends in a word of a list.
+fn ends_in(text: &str, list: &str) -> bool {
+    entries(list).any(|end| text.as_bytes().ends_with(end))
 }
 
 fn is_digit(c: char) -> bool {
@@ -81,7 +91,8 @@ fn singular(word: &str) -> &str {
 
 /// Returns whether words, joined, name a secret. `last` is the last of them.
 fn is_secret_word(joined: &str, last: &str) -> bool {
-    if has(SECRET_WORDS, last) || has(SECRET_WORDS, last.trim_end_matches(is_digit)) {
+    let (last, numbered) = (last.trim_end_matches(is_digit), last);
+    if has(SECRET_WORDS, last) || last != numbered && has(SECRET_WORDS, numbered) {
         return true;
     }
     // A name may have very many words.
@@ -89,16 +100,15 @@ fn is_secret_word(joined: &str, last: &str) -> bool {
     let bare = joined.trim_end_matches(is_digit);
     let bare = bare.strip_suffix("hash").unwrap_or(bare);
     let one = singular(bare);
-    if SECRET_SUFFIXES
-        .split(' ')
-        .any(|end| joined.ends_with(end) || bare.ends_with(end) || one.ends_with(end))
+    let (is_bare, is_one) = (joined == bare, bare == one);
+    if ends_in(joined, SECRET_SUFFIXES)
+        || !is_bare && ends_in(bare, SECRET_SUFFIXES)
+        || !is_one && ends_in(one, SECRET_SUFFIXES)
     {
         return true;
     }
     // `privatekey`, `private_key` and `ssh_private_keys`, but not `public_key`, `key` or `key_name`.
-    one.strip_suffix("key").is_some_and(|kind| {
-        !kind.contains("public") && SECRET_KEY_KINDS.split(' ').any(|private| kind.ends_with(private))
-    })
+    one.strip_suffix("key").is_some_and(|kind| !kind.contains("public") && ends_in(kind, SECRET_KEY_KINDS))
 }
 
 /// Returns the words of a name in lower case: `adminPass`, `admin-pass` and `ADMIN_PASS` have two.

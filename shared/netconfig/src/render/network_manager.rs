@@ -177,7 +177,7 @@ fn connection(
     profile.set("connection", "id", format!("cloud-init {}", link.name));
     profile.set("connection", "uuid", uuid(&link.name));
     // Below that of a NIC with its own profile.
-    let priority = if by_id.values().any(|other| link.is_broader_than(other)) { "110" } else { "120" };
+    let priority = if link.is_broader_than_any(by_id.values().copied()) { "110" } else { "120" };
     profile.set("connection", "autoconnect-priority", priority);
     profile.set("connection", "type", kind);
     if let Some(bond) = &link.bond {

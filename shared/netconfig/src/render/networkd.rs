@@ -71,8 +71,8 @@ fn render(model: &Model, _: &Target) -> RenderResult {
     let mut files = Vec::new();
     for link in &model.links {
         // The first file that matches counts. Patterns that would precede another NIC's file are read after all names.
-        let precedes = |other: &Link| link.name < other.name && link.is_broader_than(other);
-        let mark = if model.links.iter().any(precedes) { "~" } else { "" };
+        let later = model.links.iter().filter(|other| link.name < other.name);
+        let mark = if link.is_broader_than_any(later) { "~" } else { "" };
         files.push(file(&format!("{mark}{}", link.name), "network", &network(link, model, &topology)?));
         if let Some(netdev) = netdev(link, &topology) {
             files.push(file(&link.name, "netdev", &netdev));
