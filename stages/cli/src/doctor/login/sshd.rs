@@ -9,7 +9,12 @@ use crate::machine::Machine;
 // Wait: doctor | sshd, which prints its settings | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` or `sshd -G` prints them, in lower case or, as newer releases do, as
+/// Where a socket starts sshd, it lacks a directory of its unit before the first connection, and prints nothing. It gets one in a /run
+/// that no other process sees.
+const IN_OWN_RUN: &str =
+    r#"mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd && exec sshd -T -C "$1""#;
+
+/// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` prints them, in lower case or, as newer releases do, as
 /// sshd_config(5) spells them.
 pub struct Sshd(String);
 
@@ -17,12 +22,12 @@ impl Sshd {
     /// Returns the settings for a user; `None` if the server does not show them.
     pub fn of(machine: &Machine, user: &str) -> Option<Sshd> {
         let connection = format!("user={user},host=localhost,addr=127.0.0.1");
-        // OpenSSH 9.3 has `-G`, which needs neither host keys nor the directory that the unit makes when it starts: that of
-        // a socket is not there before the first connection.
-        let settings = ["-T", "-G"].iter().find_map(|option| {
-            let command = Command::new(["sshd", option, "-C", &connection]).timeout(TIMEOUT).read_only();
+        let ask = |words: &[&str]| {
+            let command = Command::new(words.iter().copied()).arg(&connection).timeout(TIMEOUT).read_only();
             machine.sys.run(&command).ok()
-        });
+        };
+        let settings =
+            ask(&["sshd", "-T", "-C"]).or_else(|| ask(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]));
         Some(Sshd(settings?.text()))
     }
 
