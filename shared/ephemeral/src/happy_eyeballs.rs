@@ -131,6 +131,8 @@ pub fn fetch(
     let mut race = Race { sys, network, deadline, now, next_start, locked_since: None };
     loop {
         race.now = sys.clock().elapsed().saturating_sub(began);
+        // Read before the attempts look at the clock, so that each of them fails, and is logged, in the last round.
+        let is_over = deadline.is_expired();
         for (index, (attempt, request)) in attempts.iter_mut().zip(&candidates).enumerate() {
             let redirected = attempt.redirected.clone();
             let done = race.advance(redirected.as_ref().unwrap_or(request), attempt);
@@ -153,7 +155,7 @@ pub fn fetch(
         {
             race.locked_since = Some(race.now);
         }
-        if race.have_all_failed(&attempts) || deadline.is_expired() {
+        if race.have_all_failed(&attempts) || is_over {
             let network_errors = race.network.map(|network| network.failure_reasons()).unwrap_or_default();
             return Err(combined_error(&candidates, attempts, &network_errors));
         }
@@ -549,5 +551,23 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let e = run(&[get(listener.local_addr().unwrap().port())], 1).unwrap_err().to_string();
         assert!(e.contains("no response in time"), "{e}");
+    }
+
+    /// A deadline that passes between two looks at the clock does not end a request without its line in the log.
+    #[test]
+    fn every_attempt_that_the_deadline_ends_is_logged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let request = get(listener.local_addr().unwrap().port());
+        for micros in 0..400 {
+            let sys = System::new("/");
+            sys.log().keep_requests();
+            let deadline = Deadline::after(Duration::from_micros(1000 + 2 * micros));
+            assert!(fetch(&sys, None, std::slice::from_ref(&request), deadline).is_err());
+            let logged = sys.log().take_requests();
+            assert!(
+                matches!(&logged[..], [(_, line)] if line.contains("no response in time after")),
+                "{micros}: {logged:?}"
+            );
+        }
     }
 }
