@@ -73,6 +73,8 @@ pub(crate) type AccountFiles = Vec<(String, AccountFile)>;
 pub(crate) struct AccountFile {
     /// The metadata by which a changed file is recognized.
     stamp: Option<[i128; 5]>,
+    /// The content: the lines that a program appends to it are added to those that are known.
+    text: String,
     /// The first line of each name.
     pub(crate) lines: BTreeMap<String, String>,
     /// The first name of each number in the third field.
@@ -140,9 +142,13 @@ impl System {
         });
         let file = &mut files[at].1;
         if stamp.is_none() || file.stamp != stamp {
-            *file = AccountFile { stamp, ..AccountFile::default() };
-            let text = self.read_text(path).inspect_err(|_| file.stamp = None).ok()?;
-            text.lines().for_each(|line| file.add(line));
+            file.stamp = None;
+            let text = self.read_text(path).ok()?;
+            if !(file.text.ends_with('\n') && text.starts_with(&file.text)) {
+                *file = AccountFile::default();
+            }
+            text[file.text.len()..].lines().for_each(|line| file.add(line));
+            (file.stamp, file.text) = (stamp, text);
         }
         Some(work(file))
     }
@@ -153,6 +159,7 @@ impl System {
         let mut files = self.account_files.borrow_mut();
         if let Some((_, file)) = files.iter_mut().find(|(known, _)| known == path) {
             file.add(line);
+            file.text.extend([line, "\n"]);
             file.stamp = stamp;
         }
     }
@@ -198,6 +205,25 @@ mod tests {
         let users =
             parse_passwd("root:x:0:0:root:/root:/bin/sh\nbad\n+nis\na:x:x:1:::\nb:x:7:8:B,1:/home/b:\n");
         assert_eq!(users.iter().map(|u| (&*u.name, u.uid)).collect::<Vec<_>>(), [("root", 0), ("b", 7)]);
+    }
+
+    #[test]
+    fn a_changed_file_is_read_again() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let uid = |text: &str, name: &str| {
+            top.put("/etc/passwd", text);
+            sys.user(name).map(|user| user.uid)
+        };
+        assert_eq!(uid("a:x:1:1::/:", "a"), Some(1));
+        // The line is longer, lines are appended, the first one of a name counts, lines are changed and removed.
+        assert_eq!(uid("a:x:1:1::/:/bin/sh\n", "a"), Some(1));
+        assert_eq!(uid("a:x:1:1::/:/bin/sh\nb:x:2:2::/:\n", "b"), Some(2));
+        assert_eq!(uid("a:x:1:1::/:/bin/sh\nb:x:2:2::/:\na:x:30:3::/:\n", "a"), Some(1));
+        assert_eq!(uid("a:x:4:1::/:/bin/sh\nb:x:2:2::/:\n", "a"), Some(4));
+        assert_eq!(uid("b:x:2:2::/:\n", "a"), None);
+        assert_eq!(sys.account_name("/etc/passwd", 2).as_deref(), Some("b"));
+        assert_eq!(sys.account_name("/etc/passwd", 4), None);
     }
 
     #[test]
