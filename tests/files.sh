@@ -17,6 +17,9 @@ for name in cloud-init cloud-init-local cloud-init-network cloud-init-config clo
   chmod +x "$work/bin/$name"
 done
 
+make -s install DESTDIR="$work/made" VARIANT=rocky BIN="$work/bin"
+[ -x "$work/made/usr/libexec/cloud-init/cloud-init-local" ] || fail "make install: no program of a stage"
+
 variants=$(sed -n 's/^variant //p' packaging/variants)
 for variant in $variants; do
   root=$work/$variant

@@ -253,6 +253,20 @@ the_name() {
     check "$suite: the name: which is there" is_back "$old"
 }
 
+# The commands of "Switch from Python's cloud-init", there and back. A reader says yes to apt.
+page_of_the_switch() {
+    local suite=$1 command
+    new_root "$suite" systemd cloud-init || return
+    an_archive >/dev/null 2>&1
+    mkdir "$root/root/page"
+    cp "$deb" "${deb%/*}"/cloud-init_*.deb "$root/root/page/"
+    while read -r command; do
+        check "$suite: the page: $command" env LC_ALL=C chroot "$root" sh -c "cd /root/page && $command" < <(yes)
+        case $command in *force-confold*) check "$suite: the page: both are installed" both ;; esac
+    done < <(sed -n '/^ *```sh package$/,/^ *```$/{/```/!p}' "$here/../docs/how-to/switch.md")
+    check "$suite: the page: the archive's cloud-init is back" is_back 99.1-1
+}
+
 # answers TEXT: the files that debconf's answers become when this package is configured again
 preseed() {
     printf '%s\n' "$@" | sed 's/^/cloud-init cloud-init\//' >"$root/var/tmp/answers"
@@ -336,6 +350,7 @@ for suite; do
     the_way_back "$suite"
     a_disabled_stage "$suite"
     the_name "$suite"
+    page_of_the_switch "$suite"
     answers "$suite"
     fresh "$suite"
 done

@@ -6,110 +6,51 @@ use std::process::Command;
 
 use tests::{Block, Machine, Page, Sandbox, binaries, tests_dir};
 
-/// Commands that are not run here, each with the place that covers it.
+/// Commands that no block runs, each with the test that runs it, and what differs there.
 const LISTED: &[(&str, &str)] = &[
-    ("sudo cloud-init try fixed.yaml", "tests/tests/trial.rs"),
-    (
-        "cloud-init devel render -i /usr/share/doc/cloud-init/examples/instance-data/ec2.json motd.yaml",
-        "stages/cli/tests/commands/devel.rs renders with a file",
-    ),
-    (
-        "install -D product_name openstack/sys/class/dmi/id/product_name",
-        "with product_serial in docs/how-to/cloud.md",
-    ),
-    ("unshare --net", "tests/tests/clouds.rs, in namespaces of its own"),
-    ("ip link set lo up", "tests/tests/clouds.rs, in namespaces of its own"),
-    ("ip address add 169.254.169.254/32 dev lo", "tests/tests/clouds.rs, in namespaces of its own"),
-    ("tests/lib/imds stand-in requests &", "tests/tests/clouds.rs"),
-    ("cloud-init --root openstack --debug plan", "with NoCloud in docs/how-to/cloud.md"),
-    ("make demo", "tests/tests/demo.rs"),
-    ("make test", "this is it; tests/fresh runs it in minimal chroots"),
-    ("make deb", "make test"),
-    ("make rpm", "make test"),
-    ("make install DESTDIR=/image VARIANT=rocky", "tests/files.sh"),
-    ("semodule -i /usr/share/selinux/packages/firstlight.cil", "security_modules"),
-    ("restorecon -R /usr/lib/cloud-init", "security_modules, by setfiles"),
-    ("dpkg-deb -x firstlight_*.deb unpacked", "a package of this machine"),
-    ("unpacked/usr/bin/cloud-init doctor --switch", "the program alone: tests/tests/upgrade.rs"),
-    ("unpacked/usr/bin/cloud-init --root unpacked plan fixed.yaml", "tests/tests/plan.rs, without a package"),
-    ("apt install ./firstlight_*.deb ./cloud-init_*.deb", "tests/package-deb.sh"),
-    (
-        "apt-get install -y -o Dpkg::Options::=--force-confold ./firstlight_*.deb ./cloud-init_*.deb",
-        "tests/package-deb.sh",
-    ),
-    ("apt-get remove firstlight", "tests/package-deb.sh"),
-    ("apt-get install cloud-init", "tests/package-deb.sh"),
-    ("dnf install ./firstlight-*.rpm ./cloud-init-*.rpm", "tests/tests/package_managers.rs"),
+    ("sudo cloud-init try fixed.yaml", "tests/tests/trial.rs, with --root and --keep"),
+    ("cloud-init --root image try user-data", "tests/tests/trial.rs, with --keep"),
+    ("sudo cloud-init clean --logs --reboot", "tests/tests/doctor.rs, where sudo and shutdown are stand-ins"),
+    ("make demo", "tests/fresh"),
+    ("make test", "tests/fresh"),
+    ("make deb", "make tutorial, make guide"),
+    ("make rpm", "make programs, which `make test` runs, with PROFILE, BIN, OUT and FAST"),
+    ("make install DESTDIR=/image VARIANT=rocky", "tests/files.sh, with another DESTDIR and BIN"),
+    ("dnf install ./firstlight-*.rpm ./cloud-init-*.rpm", "tests/guest/package-name, with -y and -q"),
     (
         "zypper install --force-resolution --allow-unsigned-rpm ./firstlight-*.rpm ./cloud-init-*.rpm",
-        "tests/tests/package_managers.rs",
+        "tests/guest/package-name, with -n and --no-gpg-checks",
     ),
-    (
-        "sudo apt install mmdebstrap e2fsprogs qemu-system-x86 xorriso debian-archive-keyring",
-        "packaging/deps installs the same",
-    ),
-    ("cp ~/firstlight/build/firstlight_*.deb .", "a file of this machine"),
-    ("PATH=$PATH:~/firstlight/build/bin", "BIN has the programs"),
-    (
-        "sudo mmdebstrap --include=linux-image-cloud-amd64,systemd-sysv,systemd-resolved,udev,dbus,iproute2,sudo \
-         --customize-hook='cp firstlight_*.deb \"$1/root\"' --customize-hook='chroot \"$1\" sh -c \"dpkg -i \
-         /root/firstlight_*.deb\"' trixie root",
-        "tests/tutorial",
-    ),
-    ("sudo /usr/sbin/mke2fs -q -t ext4 -d root image.raw 2G", "tests/tutorial"),
-    (
-        "qemu-system-x86_64 -cpu max,-cx16 -m 1024 -nographic -snapshot -kernel root/vmlinuz -initrd root/initrd.img \
-         -append 'root=/dev/vda rw console=ttyS0 no_timer_check panic=-1' -no-reboot -drive \
-         file=image.raw,if=virtio,format=raw -drive file=seed.iso,if=virtio,format=raw,readonly=on",
-        "tests/tutorial",
-    ),
-    ("sudo cloud-init clean --logs --reboot", "with a stand-in for shutdown: tests/tests/doctor.rs"),
-    ("cloud-init --root /mnt doctor", "tests/tests/doctor.rs"),
-    (
-        "mount -t overlay overlay -o lowerdir=ROOT,upperdir=DIR/upper,workdir=DIR/work /mnt",
-        "of what tests/tests/trial.rs keeps",
-    ),
-    ("dpkg-deb -x firstlight_*.deb image", "a package of this machine"),
-    (
-        "systemctl --root=image enable cloud-init-local.service cloud-init-network.service cloud-config.service \
-         cloud-final.service cloud-init-hotplugd.socket",
-        "the links of deb/postinst: tests/package-deb.sh",
-    ),
-    ("cloud-init --root /mnt clean --logs", "with more options in docs/how-to/image.md"),
-    ("cloud-init --root image clean --logs", "with more options in docs/how-to/image.md"),
-    ("cloud-init --root image try user-data", "tests/tests/trial.rs"),
-    ("cloud-init clean", "tests/tests/roots.rs"),
-    ("cloud-init clean --logs", "docs/how-to/cloud.md"),
-    ("cloud-init clean --logs --machine-id --seed", "the same with --root in docs/how-to/image.md"),
-    ("cloud-init schema", "docs/how-to/user-data.md"),
-    ("cloud-init schema --system", "docs/how-to/switch.md"),
-    ("cloud-init plan", "docs/how-to/switch.md"),
-    ("cloud-init status --wait", "beside a service manager: tests/tests/state_faults.rs"),
-    ("tests/fleet/boot OUT ours 40 rate=30", "3 min, by hand"),
-    ("cargo run --release -p tests --bin fleet -- ours 10000 5000 10 >ours", "by hand"),
-    ("tests/fleet/picture fleet.svg \"Firstlight=ours\"", "draws what the command before it prints"),
-    (
-        "python3 real.py ../../docs ../../shared/netconfig ../../shared/userdata ../modules $(../lib/fetch sid cloud-init) \
-         $(../lib/fetch bookworm cloud-init) >/tmp/strings",
-        "a comparison of parsers, by hand",
-    ),
-    ("python3 events.py </tmp/strings >/tmp/events", "a comparison of parsers, by hand"),
-    ("cargo run --release -- /tmp/strings /tmp/events", "a comparison of parsers, by hand"),
 ];
 
-/// The page that `tests/guide` follows.
-const GUIDE: &str = "docs/how-to/image.md";
+/// The pages that other tests follow, with the word behind `sh` and the test.
+const FOLLOWED: [(&str, &str, &str); 5] = [
+    ("guide", "docs/how-to/image.md", "tests/guide"),
+    ("tutorial", "docs/tutorial.md", "tests/tutorial"),
+    ("package", "docs/how-to/switch.md", "tests/package-deb.sh"),
+    ("policy", "docs/explanation/security-modules.md", "tests/tests/security_modules.rs"),
+    ("trial", "docs/how-to/user-data.md", "tests/tests/trial.rs"),
+];
 
 /// Examples whose plan fails where these programs, servers or metadata are missing.
 const NEEDING_MORE: [&str; 6] =
     ["byobu", "chef", "locale", "package_update_upgrade_install", "puppet", "users_groups"];
 
 /// Runs a command on a machine, beside a systemctl that reports every unit as successful, with the machine's name. `$1` is its
-/// directory, which becomes the root of the mount namespace: after a chroot, a plan would not find the programs beside its own.
+/// directory, which becomes the root of the mount namespace: after a chroot, a plan would not find the programs beside its own. It has the
+/// package's instance data.
 const IN_MACHINE: &str = r#"
 [ "$SANDBOX" = none ] || [ ! -s "$1/etc/hostname" ] || cat "$1/etc/hostname" >/proc/sys/kernel/hostname
 mount --rbind "$1" "$1"
 mkdir -p "$1/opt/bin" "$1/opt/stub" "$1/mnt"
+if [ "$SANDBOX" != none ]; then
+    examples=usr/share/doc/cloud-init/examples/instance-data
+    mount -t tmpfs tmpfs "$1/usr/share/doc"
+    mkdir -p "$1/$examples"
+    for cloud in "$TESTS"/clouds/*/upstream/instance-data.json; do
+        cp "$cloud" "$1/$examples/$(basename "${cloud%/upstream/*}").json"
+    done
+fi
 cp "$BIN"/cloud-init* "$1/opt/bin/"
 cat >"$1/opt/stub/systemctl" <<'END'
 #!/bin/sh
@@ -122,8 +63,11 @@ cd "$1" && pivot_root . mnt && umount -l /mnt
 exec env HOME=/root "PATH=/opt/stub:/opt/bin:$PATH" sh -c 'cd /root && exec sh -e -c "$0"' "$2"
 "#;
 
-/// Runs commands beside a machine's root, in the page's directory.
-const BESIDE_MACHINE: &str = r#"cd "$3" && exec env "ROOT=$1" "PATH=$BIN:$PATH" sh -e -c "$2""#;
+/// Runs commands beside a machine's root, in the page's directory. The root is also at /mnt.
+const BESIDE_MACHINE: &str = r#"
+[ "$SANDBOX" = none ] || mount --rbind "$1" /mnt
+cd "$3" && exec env "ROOT=$1" "PATH=$BIN:$PATH" sh -e -c "$2"
+"#;
 
 /// A page's directory with the files that it shows, and its machine.
 struct Place {
@@ -140,6 +84,7 @@ impl Place {
             .arg(format!("exec 2>&1; {commands}"))
             .arg(&self.directory)
             .env("BIN", binaries())
+            .env("TESTS", tests_dir())
             .env("NO_COLOR", "1");
         let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
         (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
@@ -220,6 +165,16 @@ fn is_listed(command: &str) -> bool {
     LISTED.iter().any(|(listed, _)| *listed == command)
 }
 
+/// Returns whether a test runs the block as it is written there.
+fn is_run(page: &Page, block: &Block) -> bool {
+    let is_followed = |(word, name, _): &(&str, &str, &str)| block.is(word) && page.name == *name;
+    block.language == "sh"
+        && (block.is("run")
+            || block.is("machine")
+            || block.value("nightly").is_some()
+            || FOLLOWED.iter().any(is_followed))
+}
+
 fn is_test(name: &str) -> bool {
     tests_dir().join("tests").join(name).with_extension("rs").exists()
 }
@@ -233,11 +188,28 @@ fn try_page(page: &Page) -> Vec<String> {
     // Beside the machine's root, with a link `image` to it if the page has files in `image/`.
     let top = sandbox.root.parent().unwrap_or(&sandbox.root).to_path_buf();
     let mut place = Place { directory: top.join("page"), sandbox, former: Vec::new() };
+    // The package and the sources are there.
     place.write(".keep", "");
+    let link = |from: &Path, name: &str| {
+        let linked = std::os::unix::fs::symlink(from, place.directory.join(name));
+        linked.unwrap_or_else(|e| tests::fail(&format!("{name}: {e}")));
+    };
+    link(&tests_dir(), "tests");
+    if blocks
+        .iter()
+        .any(|block| (block.is("run") || block.is("machine")) && block.text.contains("firstlight_"))
+    {
+        let package = tests::package();
+        let name = package.file_name().unwrap_or_default();
+        for directory in [&place.directory, &place.sandbox.path("/root")] {
+            let _ = std::fs::create_dir_all(directory);
+            let copied = std::fs::copy(&package, directory.join(name));
+            copied.unwrap_or_else(|e| tests::fail(&format!("{}: {e}", package.display())));
+        }
+    }
     if has_image {
         let _ = std::fs::remove_dir_all(place.sandbox.path("/var/lib/cloud/seed"));
-        let linked = std::os::unix::fs::symlink(&place.sandbox.root, place.directory.join("image"));
-        linked.unwrap_or_else(|e| tests::fail(&e.to_string()));
+        link(&place.sandbox.root, "image");
     } else if blocks.iter().any(|block| block.is("machine")) {
         for block in &blocks {
             let name = block.file().unwrap_or_default();
@@ -248,7 +220,7 @@ fn try_page(page: &Page) -> Vec<String> {
         place.sandbox.boot();
     }
     let mut output = String::new();
-    let mut is_of_guide = false;
+    let mut is_of_other = false;
     for block in &blocks {
         let at = format!("{}:{}", page.name, block.line);
         match block.language.as_str() {
@@ -281,9 +253,9 @@ fn try_page(page: &Page) -> Vec<String> {
                     wrong.push(format!("{at}: exit code {code:?} of\n{}{printed}", block.text));
                 }
                 output = printed;
-                is_of_guide = false;
+                is_of_other = false;
             }
-            "text" if block.is("shown") && is_of_guide => {}
+            "text" if block.is("shown") && is_of_other => {}
             "text" if block.is("shown") => {
                 let shown: Vec<&str> = block.text.lines().map(str::trim_end).collect();
                 let lines: Vec<&str> = output.lines().map(str::trim_end).collect();
@@ -292,13 +264,7 @@ fn try_page(page: &Page) -> Vec<String> {
                 }
             }
             "text" | "rust" => {}
-            // `make guide` runs all commands of the page, on an image.
-            "sh" if block.is("guide") => {
-                if page.name != GUIDE {
-                    wrong.push(format!("{at}: tests/guide does not follow this page"));
-                }
-                is_of_guide = true;
-            }
+            "sh" if is_run(page, block) => is_of_other = true,
             "sh" if block.value("launch").is_some() && is_test("launch") => {}
             // Commands of a platform that the tests lack (tests/documents); the test shows what a machine does with what it gets there.
             "sh" if block.value("platform").is_some_and(is_test) => {}
@@ -318,12 +284,21 @@ fn documented_commands_run_or_are_listed() {
     let mut wrong: Vec<String> =
         pages.iter().filter(|page| page.name.contains(&selected)).flat_map(try_page).collect();
     let readme = Page::read("README.md").indented_commands();
-    let unlisted = readme.iter().filter(|command| !is_listed(command));
+    let run = |page: &Page| page.blocks().into_iter().filter(|block| is_run(page, block)).collect::<Vec<_>>();
+    let run: BTreeSet<String> = pages.iter().flat_map(run).flat_map(|block| block.commands()).collect();
+    let unlisted = readme.iter().filter(|command| !is_listed(command) && !run.contains(*command));
     wrong.extend(unlisted.map(|command| format!("README.md: neither run nor listed: {command}")));
     // No line of the list is left when its command has gone.
     let blocks: Vec<Block> = pages.iter().flat_map(Page::blocks).collect();
     let mut known: BTreeSet<String> = blocks.iter().flat_map(Block::commands).chain(readme).collect();
     known.extend(pages.iter().flat_map(Page::spans));
+    for (word, name, test) in FOLLOWED {
+        let page = Page::read(name);
+        let is_there = page.blocks().iter().any(|block| block.is(word));
+        if !is_there || !tests_dir().join("..").join(test).exists() {
+            wrong.push(format!("{name}: no block `sh {word}`, or no {test}"));
+        }
+    }
     let stale = LISTED.iter().filter(|(command, _)| !known.contains(*command));
     wrong.extend(stale.map(|(command, _)| format!("listed, but in no document: {command}")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -334,14 +309,20 @@ fn documented_commands_run_or_are_listed() {
 fn commands_in_the_text_run() {
     let sandbox = Sandbox::new("spans");
     assert!(sandbox.boot().succeeded());
-    let directory = sandbox.root.clone();
+    let directory = sandbox.root.parent().unwrap_or(&sandbox.root).join("page");
     let place = Place { sandbox, directory, former: Vec::new() };
+    place.write(".keep", "");
+    let linked = std::os::unix::fs::symlink(&place.sandbox.root, place.directory.join("image"));
+    linked.unwrap_or_else(|e| tests::fail(&e.to_string()));
     let mut spans: Vec<String> = Page::handwritten()
         .iter()
         .flat_map(Page::spans)
         .filter(|span| span.starts_with("cloud-init ") && !is_listed(span))
+        // A command's name: it needs arguments.
+        .filter(|span| span != "cloud-init schema")
         .collect();
-    spans.sort();
+    // The machine that the others look at must not have been cleaned.
+    spans.sort_by_key(|span| (span.contains(" clean"), span.clone()));
     spans.dedup();
     assert!(spans.len() > 10, "{spans:?}");
     let mut wrong = Vec::new();
@@ -349,7 +330,8 @@ fn commands_in_the_text_run() {
         let has_placeholder =
             span.split_whitespace().any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
         if !has_placeholder {
-            let (code, printed) = place.run(IN_MACHINE, &span);
+            let script = if span.contains(" --root ") { BESIDE_MACHINE } else { IN_MACHINE };
+            let (code, printed) = place.run(script, &span);
             if code != Some(0) {
                 wrong.push(format!("{span}: exit code {code:?}: {printed}"));
             }
@@ -371,6 +353,29 @@ fn commands_in_the_text_run() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Commands for the sources, in the directory that the block names.
+#[test]
+#[ignore = "a fleet and a comparison of parsers, which cargo builds: make slow"]
+fn commands_in_the_sources_run() {
+    let scratch = std::env::temp_dir().join(format!("firstlight-sources-{}", std::process::id()));
+    let top = tests_dir().join("..");
+    std::fs::create_dir_all(top.join("build")).unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let mut count = 0;
+    for block in Page::handwritten().iter().flat_map(Page::blocks) {
+        let Some(directory) = block.value("nightly") else { continue };
+        let mut command = Command::new("sh");
+        command.args(["-ec", &block.text]).current_dir(top.join(directory));
+        // The directory of the user's own builds gets no file of root's.
+        let done = command.env("BIN", binaries()).env("CARGO_TARGET_DIR", &scratch).output();
+        let done = done.unwrap_or_else(|e| tests::fail(&e.to_string()));
+        let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success(), "{}{out}{err}", block.text);
+        count += 1;
+    }
+    let _ = std::fs::remove_dir_all(scratch);
+    assert!(count > 1, "{count} blocks");
 }
 
 fn examples() -> Vec<PathBuf> {

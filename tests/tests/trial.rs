@@ -3,21 +3,33 @@
 use std::path::Path;
 use std::process::Command;
 
-use tests::{Machine, binaries, write};
+use tests::{Machine, Page, binaries, write};
 
 /// Mounts the machine as a root for `--root`, in a mount namespace that ends with the command.
-const SCRIPT: &str = r#"machine=$1; shift
+const MOUNT: &str = r#"machine=$1; shift
 mkdir -p "$machine/root.of.try"
 mount -t overlay overlay -o "lowerdir=$machine/upper:$(cat "$machine/root")" "$machine/root.of.try"
-exec "$@" --root "$machine/root.of.try""#;
+"#;
 
-fn attempt(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
+fn run(directory: &Path, script: &str, words: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "sh", "-euc", SCRIPT, "sh"]).arg(directory);
-    let done = command.arg(binaries().join("cloud-init")).arg("try").args(words).output();
+    command.args(["--mount", "--propagation", "private", "sh", "-euc"]).arg([MOUNT, script].concat());
+    let done = command.arg("sh").arg(directory).args(words).env("BIN", binaries()).output();
     let done = done.expect("unshare");
     let text = [done.stdout, done.stderr].concat();
     (done.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+fn attempt(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
+    run(directory, "exec \"$BIN/cloud-init\" try \"$@\" --root \"$machine/root.of.try\"", words)
+}
+
+/// Runs the commands of "Test user-data" that look at what `--keep` has kept.
+fn look(directory: &Path, kept: &Path) -> (Option<i32>, String) {
+    let block = Page::read("docs/how-to/user-data.md").blocks().into_iter().find(|block| block.is("trial"));
+    let commands = block.expect("a block `sh trial`").text.replace("ROOT", "$machine/root.of.try");
+    let commands = commands.replace("DIR", &kept.display().to_string());
+    run(directory, &format!("PATH=$BIN:$PATH\n{commands}"), &[])
 }
 
 #[test]
@@ -45,6 +57,11 @@ fn a_trial_boots_and_leaves_nothing() {
         assert!(file("address").contains("inet 192.0.2."), "{text}");
     }
     assert!(!kept.join("upper/etc/systemd/system/cloud-init-try.service").exists());
+    let (code, text) = look(directory, &kept);
+    assert!(
+        code == Some(1) && text.contains("a disk does not keep /run") && text.contains(", runcmd,"),
+        "{code:?} {text}"
+    );
     // Two parts, one of which fails.
     let (script, second) = (scratch.join("fail.sh"), scratch.join("second.yaml"));
     write(&script, "#!/bin/sh\nexit 3\n");
