@@ -16,7 +16,7 @@ use crate::units::{self, Unit};
 const LONG_JOB: f64 = 30.0;
 /// Seconds after which the work of a stage probably hangs.
 const VERY_LONG: f64 = 600.0;
-// Wait: doctor | systemctl, journalctl and lsattr, each | -
+// Wait: doctor | systemctl and journalctl, each | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Where administrators put units.
 pub const UNITS: &str = "/etc/systemd/system";
