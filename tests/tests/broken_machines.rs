@@ -337,6 +337,32 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           systemctl enable own", "", "stages", "/etc/systemd/system/own.service runs cloud-init clean"),
         ("lookups", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\nruncmd: [\"echo getaddrinfo EAI_AGAIN registry.npmjs.org; false\"]\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "EAI_AGAIN registry.npmjs.org"),
+        ("requisite", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '[Service]\nType=oneshot\nExecStart=true\n' >/etc/systemd/system/own.service
+          mkdir -p /etc/systemd/system/cloud-config.service.d; printf '[Unit]\nRequisite=own.service\nAfter=own.service\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "own.service, which has to be active before the unit (Requisite=), is not active"),
+        ("bound", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '[Service]\nType=oneshot\nExecStart=true\n' >/etc/systemd/system/own.service
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Unit]\nBindsTo=own.service\nAfter=own.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "own.service, to which the unit is bound (BindsTo=), is not active"),
+        ("part-of", "printf '#cloud-config\nusers: [USER]\nruncmd: [systemctl stop --no-block own.service, sleep 9]\n' >user-data
+          printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
+          systemctl enable own; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Unit]\nPartOf=own.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "own.service, of which the unit is a part (PartOf=), is not active, so the unit was stopped"),
+        ("missing-unit", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-config.service.d
+          printf '[Unit]\nRequires=own-agent.service\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "own-agent.service, which the unit requires, does not exist"),
+        // As `systemd.mask=` of the kernel command line does.
+        ("early-mask", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system-generators
+          printf '#!/bin/sh\nln -s /dev/null $2/cloud-config.service\n' >/etc/systemd/system-generators/own; chmod 755 /etc/systemd/system-generators/own",
+          "", "cloud-config.service", "the unit is masked, so the stage never runs (/run/systemd/generator.early/cloud-config.service)"),
+        ("no-network", "printf '#cloud-config\nusers: [USER]\nruncmd: [[bash, -c, \"echo >/dev/tcp/192.0.2.1/80\"]]\n' >user-data
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Service]\nPrivateNetwork=yes\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "network", "/etc/systemd/system/cloud-final.service.d/own.conf restricts the network of a stage"),
+        ("archived", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; mkdir -p /srv/repo; rm -f /etc/apt/sources.list.d/*
+          echo 'deb file:/srv/repo buster main' >/etc/apt/sources.list", "", "packages", "a package source does not have this release"),
+        ("unsigned", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; mkdir -p /srv/repo/dists/x; rm -f /etc/apt/sources.list.d/*
+          printf 'Suite: x\nCodename: x\nDate: Sun, 29 Nov 2026 00:00:00 UTC\nComponents: main\n' >/srv/repo/dists/x/Release
+          echo 'deb file:/srv/repo x main' >/etc/apt/sources.list", "", "packages", "not signed with a key that apt trusts"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);

@@ -138,10 +138,18 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     for failure in failures {
         report(machine, failure, &output, deadline, &log.path, page);
     }
-    let of_disk = page.findings.all.iter_mut().find(|finding| finding.problem == cause::READ_ONLY);
-    if let (Some(finding), Some(file)) = (of_disk, boot.restricting.first()) {
-        finding.details.insert(0, format!("{file} restricts what a stage may write"));
-        finding.remedy = format!("remove the restriction from {file}, then reboot");
+    for finding in &mut page.findings.all {
+        let (file, what) = match &*finding.problem {
+            cause::READ_ONLY => (boot.restricting.first(), "restricts what a stage may write"),
+            cause::NO_NAMES | cause::UNREACHABLE => {
+                (boot.isolating.first(), "restricts the network of a stage")
+            }
+            _ => continue,
+        };
+        if let Some(file) = file {
+            finding.details.insert(0, format!("{file} {what}"));
+            finding.remedy = format!("remove the restriction from {file}, then reboot");
+        }
     }
     if path.is_some() || boot.is_disabled || boot.is_running || !boot.explained.is_empty() {
         return;
