@@ -337,6 +337,48 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           systemctl enable own", "", "stages", "/etc/systemd/system/own.service runs cloud-init clean"),
         ("lookups", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\nruncmd: [\"echo getaddrinfo EAI_AGAIN registry.npmjs.org; false\"]\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "EAI_AGAIN registry.npmjs.org"),
+        ("requisite", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '[Service]\nType=oneshot\nExecStart=true\n' >/etc/systemd/system/own.service
+          mkdir -p /etc/systemd/system/cloud-config.service.d; printf '[Unit]\nRequisite=own.service\nAfter=own.service\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "own.service, which has to be active before the unit (Requisite=), is not active"),
+        ("bound", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '[Service]\nType=oneshot\nExecStart=true\n' >/etc/systemd/system/own.service
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Unit]\nBindsTo=own.service\nAfter=own.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "own.service, to which the unit is bound (BindsTo=), is not active"),
+        ("part-of", "printf '#cloud-config\nusers: [USER]\nruncmd: [systemctl stop --no-block own.service, sleep 9]\n' >user-data
+          printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/own.service
+          systemctl enable own; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Unit]\nPartOf=own.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "own.service, of which the unit is a part (PartOf=), is not active, so the unit was stopped"),
+        ("missing-unit", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-config.service.d
+          printf '[Unit]\nRequires=own-agent.service\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
+          "", "cloud-config.service", "own-agent.service, which the unit requires, does not exist"),
+        // As `systemd.mask=` of the kernel command line does.
+        ("early-mask", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system-generators
+          printf '#!/bin/sh\nln -s /dev/null $2/cloud-config.service\n' >/etc/systemd/system-generators/own; chmod 755 /etc/systemd/system-generators/own",
+          "", "cloud-config.service", "the unit is masked, so the stage never runs (/run/systemd/generator.early/cloud-config.service)"),
+        ("no-network", "printf '#cloud-config\nusers: [USER]\nruncmd: [[bash, -c, \"echo >/dev/tcp/192.0.2.1/80\"]]\n' >user-data
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Service]\nPrivateNetwork=yes\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "network", "/etc/systemd/system/cloud-final.service.d/own.conf restricts the network of a stage"),
+        ("pam-time", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i '1i account required pam_time.so' /etc/pam.d/sshd
+          echo 'sshd;*;!root;!Al0000-2400' >/etc/security/time.conf", "", "/etc/pam.d/sshd, line 1", "at all times (/etc/security/time.conf, line 1)"),
+        ("faillock", "printf '#cloud-config\nssh_pwauth: true\nusers: [{name: bob, plain_text_passwd: x, lock_passwd: false, shell: /bin/bash}]\n' >user-data
+          sed -i '1i auth required pam_faillock.so preauth' /etc/pam.d/common-auth; printf 'deny = 3\nunlock_time = 0\n' >/etc/security/faillock.conf",
+          "mkdir -p /run/faillock; perl -e 'print pack(\"a52 S S Q\", \"10.0.0.9\", 0, 3, time) for 1..3' >/run/faillock/bob", "/etc/pam.d/common-auth, line 1",
+          "refuses the password of user bob after 3 failed logins"),
+        ("pam-other", "printf '#cloud-config\nusers: [USER]\n' >user-data; rm /etc/pam.d/sshd; echo 'account required pam_deny.so' >/etc/pam.d/other",
+          "", "/etc/pam.d/other, line 1", "pam_deny.so refuses every user"),
+        ("no-processes", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo '* hard nproc 0' >/etc/security/limits.d/90-own.conf",
+          "", "/etc/pam.d/sshd, line", "no process (nproc in /etc/security/limits.d/90-own.conf, line 1)"),
+        ("inactive", "printf '#cloud-config\nusers: [USER]\nruncmd: [chage -d 2020-01-01 -M 30 -I 5 amy]\n' >user-data", "", "user-data", "the password expired"),
+        ("no-shadow-line", "printf '#cloud-config\nusers: [USER]\nruncmd: [sed -i /^amy/d /etc/shadow]\n' >user-data", "", "user-data", "/etc/shadow has no line"),
+        ("no-attempts", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'MaxAuthTries 0' >/etc/ssh/sshd_config.d/10-own.conf",
+          "", "user-data", "allows no attempt to log in (/etc/ssh/sshd_config.d/10-own.conf)"),
+        ("user-sessions", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-user-sessions.service", "", "/run/nologin",
+          "systemd-user-sessions.service, which removes it, is masked"),
+        ("archived", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; mkdir -p /srv/repo; rm -f /etc/apt/sources.list.d/*
+          echo 'deb file:/srv/repo buster main' >/etc/apt/sources.list", "", "packages", "a package source does not have this release"),
+        ("unsigned", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; mkdir -p /srv/repo/dists/x; rm -f /etc/apt/sources.list.d/*
+          printf 'Suite: x\nCodename: x\nDate: Sun, 29 Nov 2026 00:00:00 UTC\nComponents: main\n' >/srv/repo/dists/x/Release
+          echo 'deb file:/srv/repo x main' >/etc/apt/sources.list", "", "packages", "not signed with a key that apt trusts"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);
@@ -396,6 +438,11 @@ fn intended_settings_are_not_findings() {
           echo 'Port 22\nPort 22' >/etc/ssh/sshd_config.d/10-own.conf; sed -i '1i account required pam_shells.so' /etc/pam.d/sshd; mkdir -p /etc/systemd/system/cloud-final.service.d
           printf '[Service]\nEnvironment=PATH=/opt/own/bin:/usr/sbin:/usr/bin\n' >/etc/systemd/system/cloud-final.service.d/own.conf
           mkdir /srv/x; echo '/srv/x /srv/x none bind,nosuid 0 0' >>/etc/fstab"),
+        ("faillock", "printf '#cloud-config\nssh_pwauth: true\nusers: [USER, {name: bob, plain_text_passwd: x, lock_passwd: false, shell: /bin/bash}]\n' >user-data
+          sed -i '1i auth required pam_faillock.so preauth' /etc/pam.d/common-auth; sed -i '1i account required pam_faillock.so' /etc/pam.d/common-account
+          sed -i 's/^auth.*pam_unix.so.*/auth [success=2 default=ignore] pam_unix.so\\nauth [default=die] pam_faillock.so authfail/' /etc/pam.d/common-auth
+          sed -i '1i account required pam_time.so' /etc/pam.d/sshd; echo '*;*;!root;Al0600-2200' >/etc/security/time.conf
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Unit]\nPartOf=ssh.service\nBindsTo=ssh.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf"),
         // Containers have no devices.
         ("label", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PARTLABEL=data /data ext4 defaults 0 2' >>/etc/fstab"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables

@@ -9,7 +9,8 @@ use crate::stage_table::STAGES;
 
 /// What is asked of each unit.
 const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,AssertResult,\
-                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,ConflictedBy,Environment,Listen";
+                          ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,Requisite,BindsTo,PartOf,StopPropagatedFrom,\
+                          Conflicts,ConflictedBy,Environment,Listen";
 
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use system::{Command, System};
 
 use super::page::Page;
 use crate::finding::{Layer, Severity};
+use crate::json;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
 use crate::status::{Report, State};
@@ -16,8 +17,10 @@ use crate::units::{self, Unit};
 const LONG_JOB: f64 = 30.0;
 /// Seconds after which the work of a stage probably hangs.
 const VERY_LONG: f64 = 600.0;
-// Wait: doctor | systemctl, journalctl and lsattr, each | -
+// Wait: doctor | systemctl and journalctl, each | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+/// Where generators put units that override all others.
+const EARLY: &str = "/run/systemd/generator.early/";
 /// Where administrators put units.
 pub const UNITS: &str = "/etc/systemd/system";
 /// The services of other init systems.
@@ -34,9 +37,21 @@ const REPEATED: &str = "Scheduled restart job|Start request repeated too quickly
 /// Settings of a unit by which its program may not write everywhere, or reach everything.
 const RESTRICTIONS: &str =
     "ProtectSystem= ProtectHome= ReadOnlyPaths= InaccessiblePaths= PrivateUsers= DynamicUser=";
+/// Settings by which it may not use the network.
+const ISOLATIONS: &str = "PrivateNetwork= IPAddressDeny= NetworkNamespacePath=";
 /// States of a unit in which commands beside its program run, and the keys with these commands.
 const PHASES: [(&str, &str); 3] =
     [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
+/// systemd's properties that name the units by which it drops the job of a unit or stops it, words about such a unit, and what follows.
+const RELATIONS: [(&str, &str, &str); 7] = [
+    ("Requires", ", which the unit requires,", "the unit did not run"),
+    ("Requisite", ", which has to be active before the unit (Requisite=),", "the unit did not run"),
+    ("BindsTo", ", to which the unit is bound (BindsTo=),", "the unit did not run or was stopped"),
+    ("PartOf", ", of which the unit is a part (PartOf=),", "the unit was stopped"),
+    ("StopPropagatedFrom", ", which stops the unit (PropagatesStopTo=),", "the unit was stopped"),
+    ("Conflicts", " conflicts with the unit (Conflicts=)", "the unit did not run"),
+    ("ConflictedBy", " conflicts with the unit (Conflicts=)", "the unit did not run"),
+];
 /// The maximum number of processes of a stage that are examined.
 const MAX_DESCENDANTS: usize = 64;
 
@@ -51,6 +66,8 @@ pub struct Boot {
     pub is_disabled: bool,
     /// The administrator's files by which a stage may not write everywhere.
     pub restricting: Vec<String>,
+    /// Those by which it may not use the network.
+    pub isolating: Vec<String>,
     /// The stages, by their keys, whose unit explains why they did not run.
     pub explained: Vec<&'static str>,
 }
@@ -80,31 +97,37 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
     } else if !boot.is_disabled {
         for (unit, stage) in units.iter().zip(&STAGES) {
             // The stage itself says what failed.
-            let has_ended = report.stages.get(stage.key).is_some_and(|record| record["finished"].is_number());
-            if unit.is_failed() && has_ended && unit.get("Result") != "timeout" {
+            let record = report.stages.get(stage.key);
+            let has_ended = record.is_some_and(|record| record["finished"].is_number());
+            let has_errors = record.is_some_and(|record| json::texts(record, "errors").next().is_some());
+            let is_stopped = record.is_some_and(|record| {
+                json::texts(record, "errors").any(|text| text.contains("was interrupted by SIGTERM"))
+            });
+            let related = related(machine, unit, is_stopped);
+            if unit.is_failed() && has_ended && unit.get("Result") != "timeout" && related.is_none() {
                 continue;
             }
-            if let Some((problem, remedy)) = problem(unit, stage.unit, boot.is_running) {
+            // Masked by cloud-init's generator: the finding about the other name has the cause.
+            if unit.get("FragmentPath").starts_with(EARLY) && super::units::has_masked_name(&machine.sys) {
+                continue;
+            }
+            if let Some((problem, remedy)) =
+                problem(unit, stage.unit, boot.is_running || has_ended && !has_errors)
+            {
                 boot.explained.push(stage.key);
-                let (problem, remedy, details) = match failed_requirement(machine, unit) {
-                    Some(name) => (
-                        format!("{name}, which the unit requires, failed, so the stage did not run"),
-                        format!("systemctl status {name}; correct it, then reboot"),
-                        ask_journal(machine, &["-u", &name]),
-                    ),
-                    None => match conflicting(machine, unit) {
-                        Some(name) => (
-                            format!("{name} conflicts with the unit (Conflicts=), so the stage did not run"),
-                            format!("remove Conflicts= from {name}; then reboot"),
-                            Vec::new(),
-                        ),
-                        None => (problem, remedy, journal(machine, unit, stage.unit)),
-                    },
+                let follows = related.as_ref().is_some_and(|other| other.is_failed_stage);
+                let (problem, remedy, details) = match related {
+                    Some(other) => (other.problem, other.remedy, other.details),
+                    None => (problem, remedy, journal(machine, unit, stage.unit)),
                 };
                 let missing = missing_variables(&machine.sys, unit).into_iter();
                 let missing = missing.map(|path| format!("; {path} (EnvironmentFile=) does not exist"));
                 let problem = problem + &missing.filter(|_| unit.is_failed()).collect::<String>();
-                page.findings.error(stage.unit, problem, remedy).details = details;
+                let finding = page.findings.error(stage.unit, problem, remedy);
+                finding.details = details;
+                if follows {
+                    finding.layer = Layer::State;
+                }
             }
         }
     }
@@ -133,10 +156,12 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
         let problem = format!("{next} waits for {job}, which has been starting for {seconds:.0} s");
         page.findings.warning("boot", problem, format!("systemctl status {job}"));
     }
-    let is_restriction = |line: &str| RESTRICTIONS.split(' ').any(|start| line.starts_with(start));
-    let restricts =
-        |path: &&str| machine.sys.read_text(*path).is_ok_and(|text| text.lines().any(is_restriction));
-    boot.restricting = units.iter().flat_map(own_files).filter(restricts).map(str::to_string).collect();
+    let with = |settings: &str| -> Vec<String> {
+        let is_one = |line: &str| settings.split(' ').any(|start| line.starts_with(start));
+        let has_one = |path: &&str| machine.sys.read_text(*path).is_ok_and(|text| text.lines().any(is_one));
+        units.iter().flat_map(own_files).filter(has_one).map(str::to_string).collect()
+    };
+    (boot.restricting, boot.isolating) = (with(RESTRICTIONS), with(ISOLATIONS));
     for unit in &units {
         let Some((_, key)) = PHASES.iter().find(|(state, _)| unit.get("SubState") == *state) else {
             continue;
@@ -189,8 +214,7 @@ fn nothing_starts(machine: &Machine, units: &[Unit], targets: &[Unit]) -> Option
     let sys = &machine.sys;
     let reboot = |command: &str| format!("{command}; then reboot");
     if target.get("LoadState") == "masked" {
-        let (place, remedy) =
-            (target.get("FragmentPath").into(), reboot("systemctl unmask cloud-init.target"));
+        let (place, remedy) = (target.get("FragmentPath").into(), unmask(target, "cloud-init.target"));
         return Some((place, "cloud-init.target is masked".into(), remedy));
     }
     if !sys.exists(machine.layout.enabled()) && !sys.exists(machine.layout.disabled()) {
@@ -302,6 +326,16 @@ fn headline(report: &Report, boot: &Boot, holders: &[(String, f64)]) -> String {
     line
 }
 
+/// Returns the remedy for a mask.
+fn unmask(unit: &Unit, name: &str) -> String {
+    match unit.get("FragmentPath").starts_with(EARLY) {
+        true => format!(
+            "remove systemd.mask={name} from the kernel command line, or the generator that makes the link; then reboot"
+        ),
+        false => format!("systemctl unmask {name}; then reboot"),
+    }
+}
+
 /// Returns what is wrong with the unit of a stage, and a remedy.
 fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)> {
     let own = changed_by(unit);
@@ -310,14 +344,10 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
         ref files => format!("correct {}; then reboot", files.join(" or ")),
     };
     match (unit.get("LoadState"), unit.get("Result"), unit.get("ExecMainStatus")) {
-        // The generator's: the finding about the former name has the cause.
-        ("masked", ..) if unit.get("FragmentPath").starts_with("/run/systemd/generator.early/") => {
-            return None;
-        }
         ("masked", ..) => {
             let problem =
                 format!("the unit is masked, so the stage never runs ({})", unit.get("FragmentPath"));
-            return Some((problem, format!("systemctl unmask {name}; then reboot")));
+            return Some((problem, unmask(unit, name)));
         }
         ("not-found", ..) => return Some(("the unit is missing".into(), "install the package again".into())),
         ("bad-setting" | "error", ..) => {
@@ -367,22 +397,59 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
     })
 }
 
-/// Returns the failed unit, not a stage, that a unit requires which systemd did not start.
-fn failed_requirement(machine: &Machine, unit: &Unit) -> Option<String> {
-    let names =
-        unit.get("Requires").split(' ').filter(|name| !name.is_empty() && !name.starts_with("cloud-"));
-    let names: Vec<&str> =
-        names.filter(|_| unit.get("ActiveState") == "inactive" && !unit.was_checked()).collect();
-    let units = if names.is_empty() { Vec::new() } else { units::show(machine, &names).unwrap_or_default() };
-    units.iter().find(|unit| unit.is_failed()).map(|unit| unit.get("Id").to_string())
+/// Why another unit keeps a unit from running.
+pub struct Related {
+    pub problem: String,
+    pub remedy: String,
+    pub details: Vec<String>,
+    /// Whether it is a stage that failed, which has a finding of its own.
+    pub is_failed_stage: bool,
 }
 
-/// Returns a unit by which systemd, in this boot, stopped a unit or dropped its job.
-fn conflicting(machine: &Machine, unit: &Unit) -> Option<String> {
-    let names: Vec<&str> = unit.get("ConflictedBy").split(' ').filter(|name| !name.is_empty()).collect();
-    let is_empty = names.is_empty() || unit.get("ActiveState") != "inactive";
-    let units = if is_empty { Vec::new() } else { units::show(machine, &names).unwrap_or_default() };
-    units.iter().find(|unit| unit.was_checked()).map(|unit| unit.get("Id").to_string())
+/// Returns the unit by which systemd, in this boot, dropped the job of an inactive unit or stopped it. `is_stopped`: it failed because it was
+/// stopped.
+pub fn related(machine: &Machine, unit: &Unit, is_stopped: bool) -> Option<Related> {
+    if unit.get("ActiveState") != "inactive" && !(is_stopped && unit.is_failed()) {
+        return None;
+    }
+    RELATIONS.iter().find_map(|(key, words, end)| {
+        let names: Vec<&str> = unit.get(key).split(' ').filter(|name| !name.is_empty()).collect();
+        let others = if names.is_empty() { Vec::new() } else { units::show(machine, &names).ok()? };
+        let other = others.iter().find(|other| keeps(key, unit, other))?;
+        let name = other.get("Id");
+        let (is_conflict, has_failed) = (key.starts_with("Conflict"), other.is_failed());
+        let state = match other.get("LoadState") {
+            _ if is_conflict => "",
+            "masked" => " is masked",
+            "loaded" if has_failed => " failed",
+            "loaded" => " is not active",
+            _ => " does not exist",
+        };
+        let remedy = match own_files(unit)[..] {
+            _ if has_failed => format!("systemctl status {name}; correct it, then reboot"),
+            [] => format!("systemctl cat {name}; correct it, then reboot"),
+            _ if *key == "ConflictedBy" => format!("remove Conflicts= from {name}; then reboot"),
+            ref files => format!("remove {key}= from {}, or correct {name}; then reboot", files.join(" or ")),
+        };
+        Some(Related {
+            problem: format!("{name}{words}{state}, so {end}"),
+            remedy,
+            details: if has_failed { ask_journal(machine, &["-u", name]) } else { Vec::new() },
+            is_failed_stage: has_failed && STAGES.iter().any(|stage| stage.unit == name),
+        })
+    })
+}
+
+/// Returns whether a unit is inactive because of another one, to which this property relates it.
+fn keeps(key: &str, unit: &Unit, other: &Unit) -> bool {
+    let (was_checked, is_active) = (unit.was_checked(), other.get("ActiveState") == "active");
+    match key {
+        "Requires" => !was_checked && !is_active && (other.is_failed() || !other.was_checked()),
+        "Requisite" => !was_checked && !is_active,
+        "BindsTo" => !is_active,
+        "PartOf" | "StopPropagatedFrom" => was_checked && !is_active && other.was_checked(),
+        _ => other.was_checked(),
+    }
 }
 
 /// Returns the PATH that a unit's `Environment=` sets.
@@ -647,7 +714,7 @@ mod tests {
             (
                 good.replace("LoadState=loaded", "LoadState=masked")
                     + "FragmentPath=/run/systemd/generator.early/a\n",
-                "",
+                "remove systemd.mask=a.service",
             ),
             (good.replace("=enabled", "=disabled"), "not enabled"),
             (

@@ -15,9 +15,12 @@ pub struct Cause {
 /// The problems of a write that was refused.
 const FULL: &str = "a file system was full";
 pub const READ_ONLY: &str = "a file system was read-only";
+/// The problems of requests that no server got.
+pub const NO_NAMES: &str = "names could not be resolved";
+pub const UNREACHABLE: &str = "a host could not be reached";
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 10] = [
+const CAUSES: [Cause; 12] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
         parts: "$'\\r'|\\r': No such file|\\r’: No such file|\r: not found|^M: bad interpreter",
@@ -60,14 +63,14 @@ const CAUSES: [Cause; 10] = [
             getaddrinfo E|server misbehaving|: no such host|no servers could be reached|bad address '",
         layer: Layer::Network,
         place: "/etc/resolv.conf",
-        problem: "names could not be resolved",
+        problem: NO_NAMES,
         remedy: "check the name servers of the network configuration: resolvectl, or cat /etc/resolv.conf; getent hosts NAME",
     },
     Cause {
         parts: "Network is unreachable|etwork unreachable|No route to host|os error 101|os error 113",
         layer: Layer::Network,
         place: "network",
-        problem: "a host could not be reached",
+        problem: UNREACHABLE,
         remedy: "check addresses and the default route: ip address, ip route",
     },
     Cause {
@@ -83,6 +86,20 @@ const CAUSES: [Cause; 10] = [
         place: "network",
         problem: "a server, or the proxy before it, could not be connected to",
         remedy: "check address and port, and the settings of a proxy (apt: proxy, http_proxy in /etc/environment)",
+    },
+    Cause {
+        parts: "does not have a Release file|no longer has a Release file",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "a package source does not have this release: its name is wrong, or it was moved to an archive",
+        remedy: "correct the source (apt: in the user-data, /etc/apt/sources.list, /etc/apt/sources.list.d)",
+    },
+    Cause {
+        parts: "' is not signed.|NO_PUBKEY|Missing key |couldn't be verified because",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "a package source is not signed with a key that apt trusts",
+        remedy: "add its key (apt: sources: NAME: key), or correct its Signed-By",
     },
     Cause {
         parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process",

@@ -13,7 +13,7 @@ const MAX_WIDTH: usize = 200;
 
 /// Words in lines that name a reason, in lower case, separated by bars.
 const REASONS: &str = "error|not known|malformed|fail|not found|no such|denied|cannot|can't|unable|could not|refused|timed out|\
-    invalid|unknown|fatal|traceback|unreachable|not permitted|no space|syntax|unexpected|bad |missing";
+    invalid|unknown|fatal|traceback|unreachable|not permitted|no space|syntax|unexpected|bad |missing|e: the repository";
 
 /// Beginnings of lines that cloud-init or ssh-keygen writes, separated by commas.
 const OWN: &str = "ci-info: ,Cloud-init v. ,-----,The key,Generating public/private,Your identification,Your public key,SHA256:,+--,|";

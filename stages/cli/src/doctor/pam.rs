@@ -9,6 +9,26 @@ const ACCESS: &str = "/etc/security/access.conf";
 const LIMITS: &str = "/etc/security/limits.conf";
 const LIMITS_DIRECTORY: &str = "/etc/security/limits.d";
 const SHELLS: &str = "/etc/shells";
+const TIMES: &str = "/etc/security/time.conf";
+const FAILLOCK: &str = "/etc/security/faillock.conf";
+/// The directory with a file of failed logins for each user, and the size of a record in it.
+const TALLIES: &str = "/run/faillock";
+const TALLY_SIZE: usize = 64;
+/// The maximum number of bytes of such a file that are read.
+const MAX_TALLIES: u64 = 64 << 10;
+/// The days of time.conf(5), and their bits, from Sunday on.
+const DAYS: [(&str, u8); 10] = [
+    ("su", 1),
+    ("mo", 2),
+    ("tu", 4),
+    ("we", 8),
+    ("th", 16),
+    ("fr", 32),
+    ("sa", 64),
+    ("wk", 62),
+    ("wd", 65),
+    ("al", 127),
+];
 
 /// A line of a file of pam.d(5).
 struct Rule {
@@ -33,15 +53,26 @@ enum Action {
     Refuse,
 }
 
-/// Returns the line that refuses the user, and why. Modules of which the result is not known are taken for successful, unless rules
-/// are skipped by their result.
-pub fn refusal(sys: &System, service: &str, user: &User, groups: &[&str]) -> Option<(String, String)> {
-    ["account", "session"].iter().find_map(|kind| {
+/// The kinds of rules that count for every login, and for one with a password.
+pub const LOGIN: [&str; 2] = ["account", "session"];
+pub const PASSWORD: [&str; 1] = ["auth"];
+
+/// Returns the line among rules of these kinds that refuses the user, and why. Modules of which the result is not known are taken for
+/// successful, unless rules are skipped by their result.
+pub fn refusal(
+    sys: &System,
+    service: &str,
+    kinds: &[&str],
+    user: &User,
+    groups: &[&str],
+) -> Option<(String, String)> {
+    let has_file = |name: &str| DIRECTORIES.iter().any(|top| sys.exists(format!("{top}/{name}")));
+    kinds.iter().find_map(|kind| {
         let (mut rules, mut at, mut files) = (Vec::new(), 0, MAX_FILES);
-        read(sys, service, kind, &mut files, &mut rules);
+        read(sys, if has_file(service) { service } else { "other" }, kind, &mut files, &mut rules);
         while let Some(rule) = rules.get(at).filter(|_| files > 0) {
             at += 1;
-            let refusal = rule.refusal(sys, kind, user, groups);
+            let refusal = rule.refusal(sys, service, kind, user, groups);
             let is_known = refusal.is_some() || ["pam_unix.so", "pam_permit.so"].contains(&&*rule.module);
             let failed = refusal.as_ref().map_or(&["auth_err", "perm_denied"][..], |refusal| refusal.results);
             let (good, bad) = (action(&rule.control, &["success"]), action(&rule.control, failed));
@@ -62,8 +93,8 @@ pub fn refusal(sys: &System, service: &str, user: &User, groups: &[&str]) -> Opt
     })
 }
 
-/// Adds the rules of a kind, with those of included files. A substack is one rule, of which the result is not known. `files` is the
-/// number of files that may still be read.
+/// Adds the rules of a kind, with those of included files. A substack is one rule, of which the result is not known, except for passwords:
+/// there it has the main rules. `files` is the number of files that may still be read.
 fn read(sys: &System, file: &str, kind: &str, files: &mut usize, rules: &mut Vec<Rule>) {
     *files = files.saturating_sub(1);
     let path = DIRECTORIES.iter().map(|top| format!("{top}/{file}")).find(|path| sys.exists(path));
@@ -92,6 +123,7 @@ fn read(sys: &System, file: &str, kind: &str, files: &mut usize, rules: &mut Vec
         let module = words.next().unwrap_or_default();
         match control {
             "include" => read(sys, &module, kind, files, rules),
+            "substack" if kind == "auth" => read(sys, &module, kind, files, rules),
             control => rules.push(Rule {
                 at: format!("{path}, line {number}"),
                 control: control.into(),
@@ -128,7 +160,14 @@ fn action(control: &str, results: &[&str]) -> Action {
 
 impl Rule {
     /// Returns why the module refuses the user, if that is known.
-    fn refusal(&self, sys: &System, kind: &str, user: &User, groups: &[&str]) -> Option<Refusal> {
+    fn refusal(
+        &self,
+        sys: &System,
+        service: &str,
+        kind: &str,
+        user: &User,
+        groups: &[&str],
+    ) -> Option<Refusal> {
         let argument = |name: &str| self.arguments.iter().find_map(|word| word.strip_prefix(name));
         let refused =
             |problem| Some(Refusal { problem, results: &["auth_err", "perm_denied", "session_err"] });
@@ -144,9 +183,24 @@ impl Rule {
                 let line = denied_by(&sys.read_text(file).ok()?, &user.name, groups)?;
                 refused(format!("pam_access.so refuses user {} ({file}, line {line})", user.name))
             }
+            ("pam_time.so", "account") => {
+                let file = argument("conffile=").unwrap_or(TIMES);
+                let line = never_permitted(&sys.read_text(file).ok()?, service, &user.name)?;
+                refused(format!("pam_time.so refuses user {} at all times ({file}, line {line})", user.name))
+            }
+            ("pam_faillock.so", "auth") => {
+                let failures = self.faillock(sys, user)?;
+                refused(format!(
+                    "pam_faillock.so refuses the password of user {} after {failures} failed logins",
+                    user.name
+                ))
+            }
             ("pam_limits.so", "session") if argument("conf=").is_none() => {
-                let place = limited_by(sys, user, groups)?;
-                refused(format!("pam_limits.so allows user {} no login (maxlogins in {place})", user.name))
+                ["maxlogins", "nproc"].iter().find_map(|item| {
+                    let place = limited_by(sys, item, user, groups)?;
+                    let what = if *item == "nproc" { "process" } else { "login" };
+                    refused(format!("pam_limits.so allows user {} no {what} ({item} in {place})", user.name))
+                })
             }
             ("pam_shells.so", _) => {
                 let text = sys.read_text(SHELLS).ok()?;
@@ -183,6 +237,113 @@ impl Rule {
             }),
         }
     }
+}
+
+impl Rule {
+    /// Returns the number of failed logins by which pam_faillock(8) refuses a user. Those of administrators count otherwise.
+    fn faillock(&self, sys: &System, user: &User) -> Option<usize> {
+        let file = self.arguments.iter().find_map(|word| word.strip_prefix("conf=")).unwrap_or(FAILLOCK);
+        let text = sys.read_text(file).unwrap_or_default();
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+        // Arguments override the file.
+        let settings: Vec<(&str, &str)> = lines
+            .chain(self.arguments.iter().map(String::as_str))
+            .filter_map(|setting| setting.split_once('='))
+            .map(|(key, value)| (key.trim(), value.trim()))
+            .collect();
+        let value = |name: &str| settings.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        let number = |name: &str, default: u64| match value(name) {
+            None => Some(default),
+            Some("never") => Some(0),
+            Some(value) => value.parse().ok(),
+        };
+        if user.uid == 0 || value("admin_group").is_some() {
+            return None;
+        }
+        let path = format!("{}/{}", value("dir").unwrap_or(TALLIES), user.name);
+        let records = sys.read_head(&path, MAX_TALLIES).ok()?;
+        let now = sys.clock().wall().as_secs();
+        let limits = (number("deny", 3)?, number("fail_interval", 900)?, number("unlock_time", 600)?);
+        locked(&records, limits, now)
+    }
+}
+
+/// Returns the number of failed logins that count if they lock an account: by the number that does, the seconds in which they count, and
+/// those after which the account is unlocked.
+fn locked(records: &[u8], (deny, interval, unlock): (u64, u64, u64), now: u64) -> Option<usize> {
+    let times: Vec<u64> = records
+        .chunks_exact(TALLY_SIZE)
+        .filter_map(|record| {
+            let (status, time) = (record.get(54..56)?, record.get(56..)?);
+            let is_valid = u16::from_ne_bytes(status.try_into().ok()?) & 1 != 0;
+            is_valid.then_some(u64::from_ne_bytes(time.try_into().ok()?))
+        })
+        .collect();
+    let latest = *times.iter().max()?;
+    let failures = times.iter().filter(|time| latest - **time < interval).count();
+    let is_over = unlock != 0 && latest.saturating_add(unlock) < now;
+    (deny != 0 && failures as u64 >= deny && !is_over).then_some(failures)
+}
+
+/// Returns the number of the line of time.conf(5) that permits a user no login with SSH at any time.
+fn never_permitted(text: &str, service: &str, user: &str) -> Option<usize> {
+    let is_one = |list: &str, name: &str| {
+        holds(list, &|pattern| match pattern.strip_suffix('*') {
+            Some(start) => Some(name.starts_with(start)),
+            // Groups of the network.
+            None => (!pattern.starts_with('@')).then_some(pattern == name),
+        })
+    };
+    let is_never = |times: &str| {
+        let minutes = (0..7).flat_map(|day| (0..24 * 60).map(move |minute| (day, minute)));
+        minutes
+            .map(|(day, minute)| (1 << day, minute / 60 * 100 + minute % 60))
+            .all(|(day, minute)| holds(times, &|term| is_in(term, day, minute)) == Some(false))
+    };
+    let refuses = |line: &str| {
+        let fields: Vec<&str> =
+            line.split('#').next().unwrap_or_default().split(';').map(str::trim).collect();
+        let [services, terminals, users, times] = fields[..] else { return false };
+        [(services, service), (terminals, "ssh"), (users, user)]
+            .iter()
+            .all(|(list, name)| is_one(list, name) == Some(true))
+            && is_never(times)
+    };
+    // Of a line that goes on in the next one the fields are not known.
+    (1..).zip(text.lines()).find(|(_, line)| refuses(line)).map(|(number, _)| number)
+}
+
+/// Evaluates a list of time.conf(5), whose terms `!`, `|` and `&` join from left to right; `None` if one is not known.
+fn holds(list: &str, term: &dyn Fn(&str) -> Option<bool>) -> Option<bool> {
+    let (mut result, mut rest, mut operator) = (false, list, "|");
+    loop {
+        let end = rest.find(['|', '&']).unwrap_or(rest.len());
+        let word = rest[..end].trim();
+        let name = word.trim_start_matches('!');
+        let value = term(name.trim())? != ((word.len() - name.len()) % 2 == 1);
+        result = if operator == "&" { result && value } else { result || value };
+        if end == rest.len() {
+            return Some(result);
+        }
+        (operator, rest) = rest[end..].split_at(1);
+    }
+}
+
+/// Returns whether a time is in a range such as `MoWk0800-1800`; `None` if the range is not valid. A day that is named twice does not count.
+fn is_in(range: &str, day: u8, minute: u16) -> Option<bool> {
+    let (days, times) = range.split_at(range.find(|c: char| !c.is_ascii_alphabetic())?);
+    let bits = days.as_bytes().chunks(2).try_fold(0, |bits, name| {
+        let (_, bit) = DAYS.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name))?;
+        Some(bits ^ bit)
+    })?;
+    let (start, end) = times.split_once('-')?;
+    let (start, end): (u16, u16) = (start.parse().ok()?, end.parse().ok()?);
+    if start < end {
+        return Some(bits & day != 0 && (start..end).contains(&minute));
+    }
+    // It ends on the next day.
+    let before = if day == 1 { 64 } else { day >> 1 };
+    Some(bits & day != 0 && minute >= start || bits & before != 0 && minute < end)
 }
 
 /// Returns whether a module is in none of the directories that may be PAM's.
@@ -228,8 +389,8 @@ fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
     None
 }
 
-/// Returns the file and the line of limits.conf(5) that allow a user no login; `None` also if it depends on more.
-fn limited_by(sys: &System, user: &User, groups: &[&str]) -> Option<String> {
+/// Returns the file and the line of limits.conf(5) that allow a user none of this item; `None` also if it depends on more.
+fn limited_by(sys: &System, limited: &str, user: &User, groups: &[&str]) -> Option<String> {
     let mut files = sys.list(LIMITS_DIRECTORY).unwrap_or_default();
     files.retain(|name| name.ends_with(".conf"));
     sort::sort(&mut files);
@@ -250,8 +411,10 @@ fn limited_by(sys: &System, user: &User, groups: &[&str]) -> Option<String> {
             match (item, rank) {
                 // No limits for the user; a range of IDs.
                 ([], Some(_)) if kind == "-" => return None,
-                (["maxlogins", _], _) if domain.contains(':') => return None,
-                (["maxlogins", value], Some(rank)) if found.as_ref().is_none_or(|(of, ..)| rank <= *of) => {
+                ([item, _], _) if *item == limited && domain.contains(':') => return None,
+                ([item, value], Some(rank))
+                    if *item == limited && found.as_ref().is_none_or(|(of, ..)| rank <= *of) =>
+                {
                     found = Some((rank, *value == "0", format!("{path}, line {number}")));
                 }
                 _ => {}
@@ -372,7 +535,7 @@ mod tests {
             ("account required pam_access.so accessfile=/etc/security/nested.conf\n", None),
         ] {
             root.put("etc/pam.d/sshd", rules);
-            let found = refusal(&sys, "sshd", user, &["amy"]);
+            let found = refusal(&sys, "sshd", &LOGIN, user, &["amy"]);
             match expected {
                 None => assert_eq!(found, None, "{rules}"),
                 Some((place, problem)) => assert!(
@@ -380,6 +543,96 @@ mod tests {
                     "{rules}: {found:?}"
                 ),
             }
+        }
+    }
+
+    #[test]
+    fn a_service_without_a_file_has_the_rules_of_other() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(root.display().to_string());
+        let accounts = system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\n");
+        root.put("etc/pam.d/other", "account required pam_deny.so\n");
+        let found = refusal(&sys, "sshd", &LOGIN, &accounts[0], &[]);
+        assert!(found.is_some_and(|(place, _)| place == "/etc/pam.d/other, line 1"));
+        root.put("etc/pam.d/sshd", "");
+        assert_eq!(refusal(&sys, "sshd", &LOGIN, &accounts[0], &[]), None);
+    }
+
+    #[test]
+    fn times_that_permit_no_login_are_found() {
+        for (rules, expected) in [
+            ("", None),
+            ("sshd;*;*;Al0000-2400", None),
+            ("# sshd;*;*;!Al0000-2400", None),
+            ("sshd;*;!root;!Al0000-2400", Some(1)),
+            ("\nlogin|ss*;*;al|am*;!Al0000-2400", Some(2)),
+            ("login & sshd;*;*;!Al0000-2400", None),
+            ("sshd;tty*;*;!Al0000-2400", None),
+            ("*;ssh;amy&!amy;!Al0000-2400", None),
+            ("*;*;@staff;!Al0000-2400", None),
+            // Working hours are intended.
+            ("*;*;!root;Wk0800-1800", None),
+            ("*;*;!root;WkWk0800-1800", Some(1)),
+            ("*;*;!root;Wk0800-1800 & !Al0700-1900", Some(1)),
+            ("*;*;!root;AlMoTuWeThFrSa2300-0100 & !Su2300-0100", Some(1)),
+            ("*;*;!root;!Al2400", None),
+            ("*;*;!root;!Xx0000-2400", None),
+            ("*;*;!root", None),
+        ] {
+            assert_eq!(never_permitted(rules, "sshd", "amy"), expected, "{rules}");
+        }
+    }
+
+    #[test]
+    fn accounts_that_failed_logins_lock_are_found() {
+        let record = |status: u16, time: u64| {
+            [[b'h'; 54].to_vec(), status.to_ne_bytes().to_vec(), time.to_ne_bytes().to_vec()].concat()
+        };
+        let records = [record(3, 100), record(3, 150), record(2, 160), record(3, 200)].concat();
+        for (limits, now, expected) in [
+            ((3, 900, 600), 210, Some(3)),
+            ((4, 900, 600), 210, None),
+            ((0, 900, 600), 210, None),
+            ((3, 60, 600), 210, None),
+            ((3, 900, 600), 801, None),
+            ((3, 900, 0), 9_999, Some(3)),
+        ] {
+            assert_eq!(locked(&records, limits, now), expected, "{limits:?}");
+        }
+        assert_eq!(locked(&records[..63], (1, 900, 600), 210), None);
+
+        let root = scratch::TempDir::new();
+        let sys = System::new(root.display().to_string());
+        let accounts =
+            system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\nroot:x:0:0::/root:/bin/sh\n");
+        std::fs::create_dir_all(root.join("run/faillock")).unwrap();
+        for name in ["amy", "root"] {
+            std::fs::write(root.join("run/faillock").join(name), &records).unwrap();
+        }
+        root.put("etc/security/faillock.conf", "# deny = 9\ndeny = 3\nunlock_time = never\n");
+        root.put(
+            "etc/pam.d/password-auth",
+            "auth required pam_faillock.so preauth\nauth sufficient pam_unix.so\n",
+        );
+        for (rules, user, expected) in [
+            ("auth substack password-auth\n", 0, true),
+            ("auth substack password-auth\n", 1, false),
+            ("auth required pam_faillock.so preauth deny=5\n", 0, false),
+            ("auth required pam_faillock.so preauth unlock_time=60\n", 0, false),
+            ("auth required pam_faillock.so preauth admin_group=x\n", 0, false),
+            ("auth required pam_faillock.so preauth dir=/run/other\n", 0, false),
+            (
+                "auth [success=1 default=ignore] pam_unix.so\nauth [default=die] pam_faillock.so authfail\n",
+                0,
+                false,
+            ),
+            // It only forgets failures.
+            ("account required pam_faillock.so\n", 0, false),
+        ] {
+            root.put("etc/pam.d/sshd", rules);
+            let found = refusal(&sys, "sshd", &PASSWORD, &accounts[user], &[]);
+            assert_eq!(found.is_some(), expected, "{rules}: {found:?}");
+            assert_eq!(refusal(&sys, "sshd", &LOGIN, &accounts[user], &[]), None, "{rules}");
         }
     }
 
@@ -401,7 +654,11 @@ mod tests {
             ("bob - maxlogins 0\n@bob - maxlogins 0\n%amy - maxlogins 0\n* hard nproc 0", 0, false),
         ] {
             root.put("etc/security/limits.conf", limits);
-            assert_eq!(limited_by(&sys, &accounts[at], &["amy"]).is_some(), expected, "{limits}");
+            assert_eq!(
+                limited_by(&sys, "maxlogins", &accounts[at], &["amy"]).is_some(),
+                expected,
+                "{limits}"
+            );
         }
     }
 }

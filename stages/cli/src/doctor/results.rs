@@ -1,12 +1,13 @@
 //! The recorded results of the stages: errors, warnings and findings of the configuration, each with place and remedy.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use serde_json::Value;
 use state::StageStatus;
-use system::{Command, System};
+use system::{Command, Deadline, System};
 
-use super::boot::{self, Boot, TIMEOUT};
+use super::boot::{self, Boot};
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
 use super::disk;
@@ -34,6 +35,11 @@ const DENIED: &str = ": Permission denied";
 
 /// Parts of messages about files that even root may not write, separated by bars.
 const REFUSED: &str = "cannot open|cannot lock|peration not permitted|os error 1)";
+
+/// The maximum number of files of one failure whose attributes lsattr shows.
+const MAX_PATHS: usize = 32;
+// Wait: doctor | lsattr, for the attributes of all files that could not be written | -
+const ATTRIBUTES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The beginning of the message that no network configuration could be written.
 const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
@@ -128,13 +134,22 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
             page.findings.warning(stage, problem, remedy).details = others;
         }
     }
+    let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
     for failure in failures {
-        report(machine, failure, &output, &log.path, page);
+        report(machine, failure, &output, deadline, &log.path, page);
     }
-    let of_disk = page.findings.all.iter_mut().find(|finding| finding.problem == cause::READ_ONLY);
-    if let (Some(finding), Some(file)) = (of_disk, boot.restricting.first()) {
-        finding.details.insert(0, format!("{file} restricts what a stage may write"));
-        finding.remedy = format!("remove the restriction from {file}, then reboot");
+    for finding in &mut page.findings.all {
+        let (file, what) = match &*finding.problem {
+            cause::READ_ONLY => (boot.restricting.first(), "restricts what a stage may write"),
+            cause::NO_NAMES | cause::UNREACHABLE => {
+                (boot.isolating.first(), "restricts the network of a stage")
+            }
+            _ => continue,
+        };
+        if let Some(file) = file {
+            finding.details.insert(0, format!("{file} {what}"));
+            finding.remedy = format!("remove the restriction from {file}, then reboot");
+        }
     }
     if path.is_some() || boot.is_disabled || boot.is_running || !boot.explained.is_empty() {
         return;
@@ -286,7 +301,14 @@ fn is_handled(sys: &System, message: &str) -> bool {
 }
 
 /// Adds a finding for a failure, or adds it to the finding of its cause.
-fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page: &mut Page) {
+fn report(
+    machine: &Machine,
+    failure: Failure,
+    output: &Output,
+    deadline: Deadline,
+    log: &str,
+    page: &mut Page,
+) {
     let Failure { stage, module, mut severity, mut texts } = failure;
     let is_known = |text: &str| {
         split_position(text).is_some_and(|(place, problem)| {
@@ -329,7 +351,7 @@ fn report(machine: &Machine, failure: Failure, output: &Output, log: &str, page:
         finding.details.extend([vec![format!("{place}: {problem}")], texts].concat());
         return;
     }
-    if let Some(path) = immutable(machine, &evidence) {
+    if let Some(path) = immutable(machine, &evidence, deadline) {
         page.findings.layer = Layer::Machine;
         let remedy = format!(
             "chattr -i -a {}; cloud-init single --name {} --frequency always",
@@ -432,17 +454,21 @@ fn without_execution(machine: &Machine, files: &[String]) -> Option<String> {
 }
 
 /// Returns a file that could not be written, or its directory, if chattr(1) made it immutable or append-only.
-fn immutable(machine: &Machine, evidence: &[String]) -> Option<String> {
+fn immutable(machine: &Machine, evidence: &[String], deadline: Deadline) -> Option<String> {
     let refused = evidence.iter().filter(|line| REFUSED.split('|').any(|part| line.contains(part)));
     let words = refused.flat_map(|line| line.split_whitespace());
     let paths = words.map(|word| word.trim_matches(|c: char| "():;,'\"‘’".contains(c)));
-    paths.filter(|path| path.starts_with('/')).find_map(|path| {
-        let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
-        let command = Command::new(["lsattr", "-d", path, directory]).timeout(TIMEOUT);
-        let answer = machine.sys.run(&command.accept_all().read_only()).ok()?.text();
-        let mut rows = answer.lines().filter_map(|row| row.split_once(' '));
-        rows.find(|(attributes, _)| attributes.contains(['i', 'a'])).map(|(_, path)| path.trim().to_string())
-    })
+    let paths: Vec<&str> = paths.filter(|path| path.starts_with('/')).take(MAX_PATHS).collect();
+    if paths.is_empty() || deadline.is_expired() {
+        return None;
+    }
+    let command = paths.iter().fold(Command::new(["lsattr", "-d"]), |command, path| {
+        command.arg(*path).arg(path.rsplit_once('/').map_or("/", |(directory, _)| directory))
+    });
+    let answer =
+        machine.sys.run(&command.timeout(deadline.remaining()).accept_all().read_only()).ok()?.text();
+    let mut rows = answer.lines().filter_map(|row| row.split_once(' '));
+    rows.find(|(attributes, _)| attributes.contains(['i', 'a'])).map(|(_, path)| path.trim().to_string())
 }
 
 /// Returns a script that exists and cannot be executed, with problem and remedy: its interpreter does not exist, or its mode forbids it.

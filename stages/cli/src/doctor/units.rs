@@ -7,7 +7,9 @@ use std::time::Duration;
 use system::{Command, System};
 
 use super::page::Page;
+use crate::finding::Layer;
 use crate::machine::Machine;
+use crate::stage_table::STAGES;
 use crate::units::{self, Unit};
 
 // Wait: doctor | journalctl, for systemd's messages of this boot | -
@@ -45,8 +47,14 @@ pub fn section(machine: &Machine, page: &mut Page) {
     }
     let mut units: BTreeMap<String, &str> = BTreeMap::new();
     for unit in never_started(machine) {
+        let name = unit.get("Id");
+        // The stage that it follows has a finding of its own.
+        if let Some(other) = super::boot::related(machine, &unit, false) {
+            page.findings.warning(name, other.problem, other.remedy).layer = Layer::State;
+            continue;
+        }
         units.insert(
-            unit,
+            name.to_string(),
             "not started in this boot, although multi-user.target wants it: dropped by systemd because of an ordering cycle, \
              or enabled since",
         );
@@ -92,20 +100,28 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
 }
 
 /// Returns the units of multi-user.target that come after the stages and that systemd has not tried to start in this boot.
-fn never_started(machine: &Machine) -> Vec<String> {
+fn never_started(machine: &Machine) -> Vec<Unit> {
     let target = units::show(machine, &["multi-user.target"]).unwrap_or_default();
     let reached = target.iter().filter(|target| target.get("ActiveState") == "active");
     let wanted: Vec<&str> = reached.flat_map(|target| target.get("Wants").split(' ')).collect();
-    let found = units::show(machine, &wanted).unwrap_or_default();
-    found.iter().filter(|unit| is_never_started(unit)).map(|unit| unit.get("Id").to_string()).collect()
+    let mut found = units::show(machine, &wanted).unwrap_or_default();
+    found.retain(is_never_started);
+    found
 }
 
 fn is_never_started(unit: &Unit) -> bool {
-    let mut after = unit.get("After").split(' ');
-    after.any(|name| ["cloud-final.service", "cloud-init.target"].contains(&name))
+    let names = |key| unit.get(key).split(' ');
+    let is_after = names("After").any(|name| ["cloud-final.service", "cloud-init.target"].contains(&name));
+    let mut needed = ["Requires", "Requisite", "BindsTo"].into_iter().flat_map(names);
+    (is_after || needed.any(|name| STAGES.iter().any(|stage| stage.unit == name)))
         && unit.get("ActiveState") == "inactive"
         && !unit.has_job()
         && !unit.was_checked()
+}
+
+/// Returns whether another name of a stage's unit is masked.
+pub fn has_masked_name(sys: &System) -> bool {
+    OTHER_NAMES.iter().any(|(name, _)| !masked(sys, name).is_empty())
 }
 
 /// Returns the links that mask a unit.
@@ -139,6 +155,7 @@ mod tests {
             ("=inactive", "=active", false),
             ("cloud-final", "cloud-config", false),
             ("=0", "=0\nJob=7", false),
+            ("After=sysinit.target cloud-final", "Requisite=cloud-config", true),
         ] {
             assert_eq!(is_never_started(&Unit::from_text(&idle.replace(from, to))), is_found, "{from}: {to}");
         }

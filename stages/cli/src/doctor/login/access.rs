@@ -29,6 +29,7 @@ RequiredRSASize|does not accept RSA keys of this size|use a key of another type 
 RevokedKeys|cannot read its list of revoked keys and so refuses every key|create the file, or remove RevokedKeys
 PermitRootLogin|refuses root|set PermitRootLogin prohibit-password
 AuthenticationMethods|demands more than a key|change AuthenticationMethods
+MaxAuthTries|allows no attempt to log in|set MaxAuthTries 6
 MaxSessions|allows no session|set MaxSessions 10
 PermitTTY|gives the user no terminal|set PermitTTY yes
 ForceCommand|runs a command that ends each login|remove ForceCommand
@@ -119,7 +120,7 @@ impl Access {
             }
             if sshd.is_yes("usepam") {
                 let service = sshd.values("pamservicename").next().unwrap_or("sshd");
-                access.refused_by_line = pam::refusal(sys, service, account, &groups);
+                access.refused_by_line = pam::refusal(sys, service, &pam::LOGIN, account, &groups);
                 access.has_key &= access.refused_by_line.is_none();
             }
         }
@@ -143,6 +144,17 @@ impl Access {
         }
         match sys.read_text("/etc/shadow") {
             Ok(shadow) => {
+                let has_row = |text: &str, start: &str| text.lines().any(|line| line.starts_with(start));
+                let (in_shadow, in_passwd) = (format!("{}:", user.name), format!("{}:x:", user.name));
+                let uses_pam = sshd.as_ref().is_some_and(|sshd| sshd.is_yes("usepam"));
+                if uses_pam
+                    && !has_row(&shadow, &in_shadow)
+                    && sys.read_text("/etc/passwd").is_ok_and(|passwd| has_row(&passwd, &in_passwd))
+                {
+                    let problem = "/etc/shadow has no line for the user, so PAM refuses the account";
+                    access.problem(problem.into(), "pwconv adds the line");
+                    access.has_key = false;
+                }
                 let needs_unlocked =
                     sshd.as_ref().is_some_and(|sshd| sshd.values("usepam").next() == Some("no"));
                 let is_only_way = user.gets(&PASSWORD_SOURCES, merged, "password") && !gets_keys;
@@ -150,6 +162,16 @@ impl Access {
             }
             Err(e) if Machine::is_root() => access.unread.push(e.to_string()),
             Err(_) => {}
+        }
+        if access.has_password
+            && !access.has_key
+            && access.password_refused_by.is_none()
+            && let Some(sshd) = sshd.as_ref().filter(|sshd| sshd.is_yes("usepam"))
+            && let service = sshd.values("pamservicename").next().unwrap_or("sshd")
+            && let Some(refusal) = pam::refusal(sys, service, &pam::PASSWORD, account, &groups)
+        {
+            access.refused_by_line.get_or_insert(refusal);
+            access.has_password = false;
         }
         access.has_key &= has_shell && refusal.is_none();
         access.has_password &= has_shell;
@@ -275,6 +297,7 @@ impl Access {
             (!sshd.is_none("revokedkeys") && !sys.exists(first("revokedkeys")), "RevokedKeys"),
             (account.name == "root" && first("permitrootlogin") == "no", "PermitRootLogin"),
             (!sshd.accepts_key_alone(), "AuthenticationMethods"),
+            (first("maxauthtries") == "0", "MaxAuthTries"),
             (first("maxsessions") == "0", "MaxSessions"),
             (first("permittty") == "no" && sshd.is_none("forcecommand"), "PermitTTY"),
             (ends, "ForceCommand"),
@@ -316,6 +339,15 @@ impl Access {
         }
         let today = (now.as_secs() / 86_400) as i64;
         let day = |at: usize| fields.get(at).and_then(|day| day.parse::<i64>().ok()).filter(|day| *day >= 0);
+        let is_over = day(2).zip(day(4)).zip(day(6)).is_some_and(|((changed, days), inactive)| {
+            changed != 0 && changed.saturating_add(days).saturating_add(inactive) < today
+        });
+        if is_over {
+            let problem =
+                "the password expired, and the days in which it could still be changed are over (chage -l)";
+            self.problem(problem.into(), &format!("chage -I -1 -M -1 {}", user.name));
+            (self.has_key, self.has_password) = (false, false);
+        }
         let is_due = day(2).is_some_and(|changed| {
             changed == 0 || day(4).is_some_and(|days| changed.saturating_add(days) < today)
         });
@@ -530,6 +562,9 @@ mod tests {
             ("al:!$6$x:1::::::", "locked", false),
             ("al:!:1::::::", "locked", false),
             ("al:$6$x:1:::::20:", "expired", false),
+            ("al:$6$x:1:0:30:7:5::", "days in which it could still be changed are over", false),
+            ("al:$6$x:90:0:30:7:5::", "", true),
+            ("al:$6$x:1:0:30:7:::", "", true),
             ("al:$6$x:1:::::2000:", "", true),
         ] {
             let mut access = Access::default();

@@ -25,6 +25,9 @@ use users::User;
 
 pub use users::configured_users;
 
+/// The unit at whose start logins are allowed.
+const SESSIONS: &str = "systemd-user-sessions.service";
+
 /// The users whose ways were examined.
 #[derive(Default)]
 struct Seen {
@@ -64,7 +67,11 @@ impl Seen {
             page.findings.warning(&place, problem, remedy);
         }
         if let Some((place, problem)) = access.refused_by_line {
-            page.findings.error(place, problem, "correct or remove the line");
+            let remedy = match problem.contains("pam_faillock.so") {
+                true => format!("faillock --user {name} --reset; journalctl -t sshd shows who tried"),
+                false => "correct or remove the line".into(),
+            };
+            page.findings.error(place, problem, remedy);
         }
         for (problem, remedy) in access.problems {
             page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
@@ -140,7 +147,16 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
         }
     };
     if let Some(path) = no_login {
-        page.findings.error(path, "it exists: only root may log in", "remove it, or find out what made it");
+        let (mut problem, mut remedy) = (
+            "it exists: only root may log in".to_string(),
+            "remove it, or find out what made it".to_string(),
+        );
+        let unit = units::show(machine, &[SESSIONS]).unwrap_or_default();
+        if path == "/run/nologin" && unit.iter().any(|unit| unit.get("LoadState") == "masked") {
+            problem += &format!("; {SESSIONS}, which removes it, is masked");
+            remedy = format!("systemctl unmask {SESSIONS}; then reboot");
+        }
+        page.findings.error(path, problem, remedy);
     }
     // A disk whose SSH server starts at the next boot, or the root of a chroot.
     let is_still = !sys.is_live() || !sys.is_dir("/run/systemd/system");
@@ -231,6 +247,6 @@ fn is_human(account: &Account) -> bool {
 
 /// Returns whether the boot has not reached the point where logins are allowed.
 fn is_starting(machine: &Machine) -> bool {
-    let unit = units::show(machine, &["systemd-user-sessions.service"]).unwrap_or_default();
-    unit.first().is_none_or(|unit| unit.get("ActiveState") != "active")
+    let unit = units::show(machine, &[SESSIONS]).unwrap_or_default();
+    unit.first().is_none_or(|unit| unit.is_pending())
 }
