@@ -1,7 +1,7 @@
 //! Power cuts on real file systems: what a boot wrote is cut off after any write, and the next boot leaves a machine that lacks
 //! nothing, or says what it lacks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -191,6 +191,12 @@ fn only_a_first_boot_flushes_and_only_late() {
         flushes.each_ref().map(|lines| lines.iter().filter(|line| line.contains(" syncfs(")).count());
     assert_eq!((local, network), (0, 0), "{flushes:?}");
     assert!(config > 0 && last > 0, "{flushes:?}");
+    // What the earlier stages wrote is flushed by another thread, beside the work of the stage.
+    let threads = |lines: &[String]| {
+        let of_flushes = lines.iter().filter(|line| line.contains(" syncfs("));
+        of_flushes.filter_map(|line| Some(line.split(' ').next()?.to_string())).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!((threads(&flushes[2]), threads(&flushes[3])), (2, 1), "{flushes:?}");
     let boot = machine.boot();
     assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
     for stage in tests::STAGES {

@@ -198,6 +198,13 @@ pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
     failed
 }
 
+/// Begins to flush what earlier stages wrote, beside the work of this one, so that its [`confirm_ended`] waits for less.
+pub fn flush_ahead(sys: &System, layout: &Layout) {
+    if sys.list(layout.unconfirmed()).is_ok_and(|ended| !ended.is_empty()) {
+        sys.flush_ahead(layout.cloud(""));
+    }
+}
+
 /// Does the same as [`confirm`] if any work ended in this boot. At the end of the boot the semaphores are flushed as well, before the
 /// boot is reported as done.
 ///

@@ -215,6 +215,7 @@ pub struct System {
     locked_service: http::LockedService,
     dmidecode: RefCell<dmi::Dmidecode>,
     account_files: RefCell<account::AccountFiles>,
+    flush_ahead: RefCell<flush::FlushAhead>,
 }
 
 impl System {
@@ -240,6 +241,7 @@ impl System {
             locked_service: http::LockedService::default(),
             dmidecode: RefCell::default(),
             account_files: RefCell::default(),
+            flush_ahead: RefCell::default(),
         }
     }
 

@@ -78,6 +78,10 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
         logging::redirect_output(sys, &boot.settings.merged, boot.stage.mode().as_str());
     }
     sys.log().discard_early();
+    if boot.stage == StageName::Config {
+        // The first stage that logins do not wait for.
+        state::flush_ahead(sys, &boot.layout);
+    }
     let uptime = sys.clock().uptime();
     let now = system::rfc2822(sys.clock().wall());
     let action = action(boot);
