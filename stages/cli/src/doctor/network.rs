@@ -120,14 +120,21 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
         }
     }
     page.section("network", "Network", lines.clone(), json!(lines));
-    if boot.is_running {
-        return;
-    }
     let setting =
         merged.at_path(&["network", "config"]).filter(|setting| setting.as_str() == Some("disabled"));
     let is_nic =
         |address: &LinkAddress| links.iter().any(|link| link.index == address.index && link.name != "lo");
-    if let Some(setting) = setting.filter(|_| links.len() > 1 && !addresses.iter().any(is_nic)) {
+    let has_address = addresses.iter().any(is_nic);
+    if boot.is_running {
+        // Before the finding about a unit that waits for it.
+        page.findings.layer = Layer::Units;
+        let link = links.iter().find(|link| link.name != "lo").filter(|_| setting.is_none() && !has_address);
+        if let Some((link, cause)) = link.and_then(|link| Some((link, unwritten(machine, &link.name)?))) {
+            page.findings.error(&link.name, cause, UNWRITTEN_REMEDY);
+        }
+        return;
+    }
+    if let Some(setting) = setting.filter(|_| links.len() > 1 && !has_address) {
         let problem = format!(
             "no link has an address, and cloud-init configures none: network: {{config: disabled}} is set ({})",
             setting.at
@@ -139,7 +146,7 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else {
         let link = links.iter().find(|link| link.name != "lo");
         if setting.is_none()
-            && !addresses.iter().any(is_nic)
+            && !has_address
             && let Some(link) = link
             && let Some(cause) = unwritten(machine, &link.name)
         {
