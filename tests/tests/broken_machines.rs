@@ -379,6 +379,20 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("unsigned", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; mkdir -p /srv/repo/dists/x; rm -f /etc/apt/sources.list.d/*
           printf 'Suite: x\nCodename: x\nDate: Sun, 29 Nov 2026 00:00:00 UTC\nComponents: main\n' >/srv/repo/dists/x/Release
           echo 'deb file:/srv/repo x main' >/etc/apt/sources.list", "", "packages", "not signed with a key that apt trusts"),
+        // An image that was captured without `clean`, of an instance with this ID.
+        ("captured", "systemctl mask systemd-networkd-wait-online; mkdir -p ../../data ../../instances/i-first-0001/sem; echo i-first-0001 >../../data/instance-id
+          touch ../../instances/i-first-0001/sem/config_ssh; ln -s /var/lib/cloud/instances/lost ../../instance", "", "eth0",
+          "this boot did not write them, because the instance ID has not changed (i-first-0001)"),
+        ("id-key", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'instance_id: i-9' >meta-data", "",
+          "nocloud/meta-data", "instance_id: not a key of meta-data"),
+        ("gateway", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-networkd-wait-online
+          printf 'version: 2\nethernets: {eth0: {addresses: [192.0.2.10/24], routes: [{to: default, via: 198.51.100.1}]}}\n' >network-config",
+          "", "eth0", "198.51.100.1 is in no network of eth0's addresses"),
+        ("given-host-keys", "printf '#cloud-config\nusers: [USER]\nssh_keys: {ed25519_private: x, ed25519_public: y}\n' >user-data", "", "sshd",
+          "ssh_keys is set (user-data part-001:3:11), so cloud-init generated none"),
+        // A note.
+        ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",
+          "touch /srv/x; cloud-init single --name scripts_user --frequency always", "modules-final: scripts_user", "ran since without an error"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);

@@ -27,7 +27,8 @@ h1{font-size:22px;margin:0}h2{font-size:17px;margin:28px 0 8px}p{margin:4px 0}.d
 .finding.error{border-color:var(--error)}.finding.warning{border-color:var(--warning)}.error b{color:var(--error)}\
 .warning b{color:var(--warning)}.note b{color:var(--note)}\
 pre{font:13px/1.45 ui-monospace,'DejaVu Sans Mono',monospace;margin:6px 0;white-space:pre-wrap}mark{background:none;color:var(--error)}\
-summary{cursor:pointer;font-size:17px;font-weight:600;margin:28px 0 8px}.picture{overflow-x:auto}.picture svg{min-width:720px}";
+summary{cursor:pointer;font-size:17px;font-weight:600;margin:28px 0 8px}.picture{overflow-x:auto}.picture svg{min-width:720px}\
+@media(max-width:740px){.picture:before{content:'Scroll sideways for the whole picture';color:var(--dim);left:0;position:sticky}}";
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Report) -> ExitCode {
     let page = page(machine, global);
@@ -125,7 +126,7 @@ fn without_value(line: &str) -> String {
     let rest = line.trim_start_matches([' ', '-']);
     let indentation = &line[..line.len() - rest.len()];
     match rest.split_once(':') {
-        _ if rest.is_empty() => line.to_string(),
+        _ if rest.is_empty() || rest == "#cloud-config" => line.to_string(),
         Some((key, value)) if config::looks_like_name(key) => {
             let is_alone = value.trim().is_empty();
             format!("{indentation}{key}:{}", if is_alone { "" } else { " …" })
@@ -145,6 +146,7 @@ mod tests {
             numbered(content, 4, false),
             "    2 | users:\n    3 |   - name: …\n<mark>    4 |     passwd: …</mark>\n    5 | runcmd:\n    6 |   - …\n"
         );
+        assert!(numbered(content, 1, false).contains("<mark>    1 | #cloud-config</mark>"));
         assert!(!(1..9).any(|line| numbered(content, line, false).contains("s3cret")));
         assert!(numbered(content, 4, true).contains("<mark>    4 |     passwd: s3cret</mark>"));
         assert_eq!(numbered("a: <b>", 1, true), "<mark>    1 | a: &lt;b&gt;</mark>\n");

@@ -37,11 +37,15 @@ fn attempt(machine: &Machine, global: &GlobalOptions, args: &Try) -> Result<Exit
     }
     // Python's is a script.
     let is_program = machine.sys.read_head("/usr/bin/cloud-init", 4).is_ok_and(|head| head == b"\x7fELF");
-    if !is_program || global.root.contains([',', ':', '\\']) {
+    if !is_program {
         return refuse(format!(
-            "{}: expected a root with this cloud-init, not Python's, and no ',', ':' or '\\' in its path",
+            "{}: this cloud-init is not installed here; name the root directory of a distribution that has it: \
+             cloud-init --root DIR try FILE",
             global.root
         ));
+    }
+    if global.root.contains([',', ':', '\\']) {
+        return refuse(format!("{}: expected a path without ',', ':' and '\\'", global.root));
     }
     if host.which("systemd-nspawn").is_none() {
         return refuse("try boots a container: install systemd-nspawn (package systemd-container)".into());

@@ -82,6 +82,16 @@ pub fn ran_earlier(log: &BootLog, module: &str) -> bool {
     steps.next().is_some_and(|step| step.description.contains(RAN_EARLIER))
 }
 
+/// Returns whether `cloud-init single` repeated a module with success after the last boot.
+pub fn is_repeated(log: &BootLog, module: &str) -> bool {
+    let of_module = |step: &Outcome<'_>| {
+        let name = step.name.rsplit_once("/config-").map_or("", |(_, name)| name);
+        step.stage == "single" && name.replace('-', "_") == module
+    };
+    let last = log.last.iter().flat_map(outcomes).rfind(of_module);
+    last.is_some_and(|step| step.result == "SUCCESS" && !step.description.contains(RAN_EARLIER))
+}
+
 /// Shows which modules ran and failed.
 pub fn applied(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());

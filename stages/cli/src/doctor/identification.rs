@@ -34,6 +34,8 @@ const NETWORK_FILES: [&str; 2] = ["network-config", "openstack/latest/network_da
 /// The file with the ID of the instance, and its key.
 const META_DATA: [(&str, &str); 2] =
     [("meta-data", "instance-id"), ("openstack/latest/meta_data.json", "uuid")];
+/// The instance ID of a NoCloud seed whose metadata has none.
+const DEFAULT_ID: &str = "nocloud";
 /// Where a disk is mounted, below a directory of this process.
 const MEDIUM: &str = "medium";
 
@@ -242,6 +244,17 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
         }
         let found = |files: &[&'static str]| files.iter().find_map(|file| Some((*file, read(file)?)));
         let id = META_DATA.iter().find_map(|(file, key)| value_of(key, &read(file)?));
+        if id.is_none()
+            && read("meta-data").is_some_and(|text| value_of("instance_id", &text).is_some())
+            && sys.read_text(layout.instance_id()).is_ok_and(|id| id.trim() == DEFAULT_ID)
+        {
+            let problem = "instance_id: not a key of meta-data: the instance ID is the default, so changed user-data counts as the same instance's";
+            page.findings.warning(
+                format!("{top}/meta-data"),
+                problem,
+                "rename it to instance-id, then reboot",
+            );
+        }
         let age = Age::of(machine, inputs, id);
         for (name, files) in SEED_DATA {
             let Some((file, now)) = found(files) else { continue };

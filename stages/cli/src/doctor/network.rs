@@ -27,6 +27,17 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// The remedy for a configuration of other NICs.
 pub const NICS_REMEDY: &str =
     "update the network configuration at its source for the NICs of this machine, then reboot";
+/// The files of the renderers beside networkd's.
+const OTHER_FILES: [&str; 6] = [
+    "/etc/netplan/50-cloud-init.yaml",
+    "/etc/network/interfaces.d/50-cloud-init",
+    "/etc/network/interfaces",
+    "/etc/NetworkManager/system-connections/cloud-init-LINK.nmconnection",
+    "/etc/sysconfig/network-scripts/ifcfg-LINK",
+    "/etc/sysconfig/network/ifcfg-LINK",
+];
+const UNWRITTEN_REMEDY: &str =
+    "cloud-init clean --reboot; on a machine of which an image is made: cloud-init clean --machine-id";
 const NAME_SERVICES: &str = "/etc/nsswitch.conf";
 const RESOLV: &str = "/etc/resolv.conf";
 const REMEDY: &str = "ip address; networkctl, nmcli or journalctl -b show what the network service did";
@@ -109,14 +120,21 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
         }
     }
     page.section("network", "Network", lines.clone(), json!(lines));
-    if boot.is_running {
-        return;
-    }
     let setting =
         merged.at_path(&["network", "config"]).filter(|setting| setting.as_str() == Some("disabled"));
     let is_nic =
         |address: &LinkAddress| links.iter().any(|link| link.index == address.index && link.name != "lo");
-    if let Some(setting) = setting.filter(|_| links.len() > 1 && !addresses.iter().any(is_nic)) {
+    let has_address = addresses.iter().any(is_nic);
+    if boot.is_running {
+        // Before the finding about a unit that waits for it.
+        page.findings.layer = Layer::Units;
+        let link = links.iter().find(|link| link.name != "lo").filter(|_| setting.is_none() && !has_address);
+        if let Some((link, cause)) = link.and_then(|link| Some((link, unwritten(machine, &link.name)?))) {
+            page.findings.error(&link.name, cause, UNWRITTEN_REMEDY);
+        }
+        return;
+    }
+    if let Some(setting) = setting.filter(|_| links.len() > 1 && !has_address) {
         let problem = format!(
             "no link has an address, and cloud-init configures none: network: {{config: disabled}} is set ({})",
             setting.at
@@ -125,7 +143,17 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
         page.findings.warning("network", problem, remedy);
     }
     let path = machine.layout.network_config();
-    let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else { return };
+    let Some(text) = sys.read_text_if_exists(&path).ok().flatten() else {
+        let link = links.iter().find(|link| link.name != "lo");
+        if setting.is_none()
+            && !has_address
+            && let Some(link) = link
+            && let Some(cause) = unwritten(machine, &link.name)
+        {
+            page.findings.error(&link.name, cause, UNWRITTEN_REMEDY);
+        }
+        return;
+    };
     let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
     let Ok(config) = config::json::parse(&text) else { return };
     let Ok(parsed) = parse::parse(&config, &facts) else { return };
@@ -185,7 +213,25 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
             let remedy = format!("systemctl unmask {name}; systemctl enable --now {name}");
             page.findings.error("network", problem, remedy);
         }
-        page.findings.error(&link.name, problem, REMEDY).details = overriding(sys, link.index, &link.name);
+        let mut others = overriding(sys, link.index, &link.name);
+        let is_near = |via: IpAddr| own.iter().any(|own| own.prefix.contains(via));
+        let far = lacks_route
+            .iter()
+            .find(|via| via.parse().is_ok_and(|via: IpAddr| !via.is_ipv6() && !is_near(via)));
+        if let Some(via) = far.filter(|_| !own.is_empty() && missing.is_empty()) {
+            others.insert(
+                0,
+                format!(
+                    "{via} is in no network of {}'s addresses: correct it, or set on-link: true",
+                    link.name
+                ),
+            );
+        }
+        if let Some(cause) = unwritten(machine, &link.name).filter(|_| others.is_empty()) {
+            page.findings.error(&link.name, cause, UNWRITTEN_REMEDY).details = vec![problem];
+        } else {
+            page.findings.error(&link.name, problem, REMEDY).details = others;
+        }
     }
 }
 
@@ -222,6 +268,24 @@ fn is_pattern(config: &Node, wanted: &Link) -> bool {
 
 fn names(links: &[system::Link]) -> String {
     links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a problem if no renderer's file for this link exists, and the last boot did not write them, as it was not the instance's
+/// first: an image was captured without `clean`, or they were removed.
+fn unwritten(machine: &Machine, link: &str) -> Option<String> {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let id = |path: String| sys.read_text(path).ok().map(|text| text.trim().to_string());
+    let own =
+        id(layout.instance_id()).filter(|own| id(layout.previous_instance_id()).as_ref() == Some(own))?;
+    let of_networkd = NETWORKD.map(|top| format!("{top}/10-cloud-init-{link}.network"));
+    let of_others = OTHER_FILES.iter().map(|file| file.replace("LINK", link));
+    let exists = of_networkd.into_iter().chain(of_others).any(|path| sys.exists(path.as_str()));
+    (!exists).then(|| {
+        format!(
+            "no network configuration: cloud-init's files do not exist, and this boot did not write them, because the instance ID has not changed ({})",
+            config::shown_name(&own)
+        )
+    })
 }
 
 /// Returns files that are not cloud-init's and that networkd reads for this link instead of ours, or that are beside ours for

@@ -45,7 +45,7 @@ const ATTRIBUTES_TIMEOUT: Duration = Duration::from_secs(5);
 const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 16] = [
+const REMEDIES: [(&str, &str); 17] = [
     (
         "a map cannot be a key",
         "nothing of this part was applied: a template with {{ … }} needs '## template: jinja' as its first line, other braces quotes",
@@ -66,6 +66,7 @@ const REMEDIES: [(&str, &str); 16] = [
     ),
     ("is a public key of SSH", "correct the key in the user-data or at the cloud, for a new instance"),
     ("no NIC of the network configuration exists", super::network::NICS_REMEDY),
+    ("Not all expected physical devices present", super::network::NICS_REMEDY),
     (NO_RENDERER, "install one of these, or correct renderers (system_info: network:)"),
     ("metadata of ", "correct it at the cloud, or in meta-data of the seed, for a new instance"),
     // Messages of Python's cloud-init.
@@ -135,7 +136,15 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         }
     }
     let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
-    for failure in failures {
+    for mut failure in failures {
+        if let Some(module) =
+            failure.module.as_ref().filter(|module| super::history::is_repeated(log, module))
+        {
+            let place = format!("{}: {module}", failure.stage);
+            let problem = "it failed in the boot, and ran since without an error (cloud-init single)";
+            page.findings.note(place, problem).details = std::mem::take(&mut failure.texts);
+            continue;
+        }
         report(machine, failure, &output, deadline, &log.path, page);
     }
     for finding in &mut page.findings.all {

@@ -19,7 +19,7 @@ use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 use crate::units;
 use access::{Access, KEY_SOURCES};
-use server::{SERVERS, addresses, passwords, server};
+use server::{NO_HOST_KEYS, SERVERS, addresses, passwords, server};
 use sshd::{Sshd, place_of};
 use users::User;
 
@@ -91,6 +91,19 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     let users = configured_users(merged);
     let gets_keys = users.iter().any(|user| user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys"));
     let runs_sshd = sys.is_live() && server(machine, gets_keys, page);
+    // Then none are generated.
+    if let Some(keys) = merged.get("ssh_keys")
+        && let Some(finding) =
+            page.findings.all.iter_mut().find(|finding| finding.problem.starts_with(NO_HOST_KEYS))
+    {
+        let what =
+            format!("ssh_keys is set ({}), so cloud-init generated none; these are no private keys", keys.at);
+        finding.details.insert(0, what);
+        finding.remedy = format!(
+            "correct ssh_keys, or remove it, for a new instance; on this machine: {}",
+            finding.remedy
+        );
+    }
     let has_errors = page.findings.all.iter().any(|finding| {
         finding.place.contains(": ssh")
             || finding.place.contains("users_groups")

@@ -11,6 +11,8 @@ use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
 
+/// The beginning of a problem.
+pub const NO_HOST_KEYS: &str = "there are no host keys";
 /// Where the SSH server may be.
 pub const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 
@@ -48,7 +50,7 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     let is_pending = loaded.iter().any(|unit| unit.is_pending());
     let (problem, remedy) = match (has_keys, is_valid) {
         (false, _) if is_wanted || runs => (
-            "there are no host keys, so the SSH server cannot start or accept connections".to_string(),
+            format!("{NO_HOST_KEYS}, so the SSH server cannot start or accept connections"),
             "make them: rm -f /etc/ssh/ssh_host_*; ssh-keygen -A; then: systemctl restart ssh (sshd on other distributions than Debian's)",
         ),
         (true, false) if is_wanted || runs => (
