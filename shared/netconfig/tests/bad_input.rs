@@ -55,6 +55,17 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         ),
         (
             v1,
+            "- type: physical\n  name: eth0\n  subnets:\n  - {type: static, address: 10.0.0.3/24, gatway: 10.0.0.1, routes: [{destination: 10.0.0.0/8, gateway: 10.0.0.1, metrik: 7, services: []}]}\n- {type: route, destination: 11.0.0.0/8, gateways: 10.0.0.1, gateway: 10.0.0.1}\n- {type: nameserver, address: 10.0.0.1, searches: [a]}\n",
+            &[
+                "net:7:42: network.config[1].subnets[0].gatway: unknown key; did you mean 'gateway'?",
+                "net:7:114: network.config[1].subnets[0].routes[0].metrik: unknown key; did you mean 'metric'?",
+                "net:8:42: network.config[2].gateways: unknown key; did you mean 'gateway'?",
+                "net:9:41: network.config[3].searches: unknown key; did you mean 'search'?",
+            ],
+            &["good:1", "eth0:1"],
+        ),
+        (
+            v1,
             "- {type: bond, name: b}\n- {type: bridge, name: r, bridge_interfaces: [good], params: {bridge_stp: maybe}}\n- {type: physical, name: eth1, subnets: {type: dhcp}, params: []}\n",
             &[
                 "net:4:3: network.config[1].bond_interfaces: required, but missing; ignored",

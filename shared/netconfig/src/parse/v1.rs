@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use config::{FindingKind, Map, Node, Value, join_key};
 
 use crate::address;
-use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Route, Subnet};
 
 use super::builder::{Builder, Place};
 use super::route::{RouteKeys, family, is_other_family};
@@ -27,6 +27,42 @@ const COMMON_KEYS: [&str; 12] = [
     "dhcp4-overrides",
     "dhcp6-overrides",
     "routing-policy",
+];
+
+const SUBNET_KEYS: &[&str] = &[
+    "type",
+    "control",
+    "address",
+    "ip_address",
+    "netmask",
+    "prefix",
+    "broadcast",
+    "gateway",
+    "dns_nameservers",
+    "dns_search",
+    "routes",
+    "ipv4",
+    "ipv6",
+    "metric",
+    "mtu",
+    "pointopoint",
+    "scope",
+];
+
+/// The keys of a route. OpenStack writes the last two, which are not used.
+const KEYS_OF_ROUTES: [&str; 12] = [
+    "type",
+    "destination",
+    "network",
+    "netmask",
+    "prefix",
+    "gateway",
+    "metric",
+    "table",
+    "scope",
+    "from",
+    "id",
+    "services",
 ];
 
 const ROUTE_KEYS: RouteKeys =
@@ -150,7 +186,11 @@ fn merge_aliases(build: &mut Builder) {
 
 /// Reports the keys of an entry that are neither among those of every interface nor among these.
 fn check_keys(build: &mut Builder, entry: &Node, path: &str, own: &[&str]) {
-    keys::check_map(&mut build.parsed.findings, entry, &|| path.to_string(), &[&COMMON_KEYS, own].concat());
+    check_map(build, entry, path, &[&COMMON_KEYS, own].concat());
+}
+
+fn check_map(build: &mut Builder, map: &Node, path: &str, known: &[&str]) {
+    keys::check_map(&mut build.parsed.findings, map, &|| path.to_string(), known);
 }
 
 /// Returns whether the entry has all of these keys; missing ones are reported, and the entry is to be skipped.
@@ -296,6 +336,7 @@ fn nameserver<'a>(
     path: &str,
     link_servers: &mut Vec<(&'a Node, String, Dns)>,
 ) {
+    check_map(build, entry, path, &["type", "address", "search", "interface"]);
     if entry.get("search").is_none() && !has_keys(build, entry, path, &["address"]) {
         return;
     }
@@ -318,9 +359,16 @@ fn nameserver<'a>(
 
 fn global_route(build: &mut Builder, entry: &Node, path: &str) {
     if has_keys(build, entry, path, &["destination"]) {
-        let route = build.route(entry, path, &ROUTE_KEYS);
+        let route = route(build, entry, path);
         build.parsed.model.routes.extend(route);
     }
+}
+
+fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
+    let attributes = options::ROUTE_ATTRIBUTES.iter().map(|attribute| attribute.netplan);
+    let known: Vec<&str> = KEYS_OF_ROUTES.into_iter().chain(["on-link"]).chain(attributes).collect();
+    check_map(build, node, path, &known);
+    build.route(node, path, &ROUTE_KEYS)
 }
 
 fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Vec<Subnet> {
@@ -340,6 +388,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
         );
         return None;
     };
+    check_map(build, node, path, SUBNET_KEYS);
     let value = |key: &str| node.get(key).filter(|n| !n.is_falsy());
     let written = value("address").or_else(|| value("ip_address"));
     let (mut address, mut prefix) = (written.and_then(string_text), None);
@@ -361,7 +410,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     }
     let mut routes = Vec::new();
     for (i, item) in build.list(node, path, "routes").iter().enumerate() {
-        routes.extend(build.route(item, &format!("{path}.routes[{i}]"), &ROUTE_KEYS));
+        routes.extend(route(build, item, &format!("{path}.routes[{i}]")));
     }
     let gateway = build.gateway(node, path, "gateway");
     if let (Some(gateway), Some(own)) = (&gateway, &address)
