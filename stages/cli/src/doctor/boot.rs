@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use system::{Command, System};
 
+use super::masks;
 use super::page::Page;
 use crate::finding::{Layer, Severity};
 use crate::json;
@@ -108,7 +109,7 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                 continue;
             }
             // Masked by cloud-init's generator: the finding about the other name has the cause.
-            if unit.get("FragmentPath").starts_with(EARLY) && super::units::has_masked_name(&machine.sys) {
+            if unit.get("FragmentPath").starts_with(EARLY) && masks::has_masked_name(&machine.sys) {
                 continue;
             }
             if let Some((problem, remedy)) =

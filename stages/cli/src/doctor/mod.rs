@@ -12,6 +12,7 @@ mod firewall;
 mod history;
 mod identification;
 mod login;
+mod masks;
 mod network;
 mod next_boot;
 mod output;

@@ -1,11 +1,11 @@
-//! Units that systemd dropped from the boot because of an ordering cycle, and masks under other names of the stages. The other units
-//! of the stages are those of `boot`.
+//! Units that systemd dropped from the boot because of an ordering cycle. The units of the stages are those of `boot`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use system::{Command, System};
+use system::Command;
 
+use super::masks;
 use super::page::Page;
 use crate::finding::Layer;
 use crate::machine::Machine;
@@ -15,23 +15,13 @@ use crate::units::{self, Unit};
 // Wait: doctor | journalctl, for systemd's messages of this boot | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Other names of the stages' units, and what does not run if one is masked: the network stage had the first one before release 24.3,
-/// the second is the single process of cloud-init's own stages.
-const OTHER_NAMES: [(&str, &str); 2] =
-    [("cloud-init.service", "the network stage does not run"), ("cloud-init-main.service", "no stage runs")];
-
 /// SD_MESSAGE_SPAWN_FAILED of systemd's sd-messages.h.
 const SPAWN_FAILED: &str = "MESSAGE_ID=641257651c1b4ec9a8624d7a40a9e1e7";
 /// Beginnings of the names of units of the stages and of the SSH server.
 const OWN: &str = "cloud-init cloud-config. cloud-final. ssh. sshd.";
 
 pub fn section(machine: &Machine, page: &mut Page) {
-    for (name, what) in OTHER_NAMES {
-        for path in masked(&machine.sys, name) {
-            let problem = format!("{name} is masked: {what}");
-            page.findings.error(path, problem, format!("systemctl unmask {name}"));
-        }
-    }
+    masks::section(machine, page);
     if !machine.sys.is_live() {
         return;
     }
@@ -119,17 +109,6 @@ fn is_never_started(unit: &Unit) -> bool {
         && !unit.was_checked()
 }
 
-/// Returns whether another name of a stage's unit is masked.
-pub fn has_masked_name(sys: &System) -> bool {
-    OTHER_NAMES.iter().any(|(name, _)| !masked(sys, name).is_empty())
-}
-
-/// Returns the links that mask a unit.
-fn masked(sys: &System, unit: &str) -> Vec<String> {
-    let paths = ["/etc", "/run"].map(|dir| format!("{dir}/systemd/system/{unit}"));
-    paths.into_iter().filter(|path| sys.read_link(path).is_ok_and(|target| target == "/dev/null")).collect()
-}
-
 /// Returns the units in messages such as "a.target: Job b.service/start deleted to break ordering cycle starting with …".
 fn dropped(journal: &str) -> Vec<&str> {
     let lines = journal.lines().filter(|line| line.contains("deleted to break ordering cycle"));
@@ -141,13 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masked_and_dropped_units_are_found() {
-        let root = scratch::TempDir::new();
-        let sys = System::new(&root);
-        sys.link("/dev/null", "/etc/systemd/system/cloud-init.service").unwrap();
-        sys.link("/usr/lib/x.service", "/run/systemd/system/cloud-init.service").unwrap();
-        assert_eq!(masked(&sys, "cloud-init.service"), ["/etc/systemd/system/cloud-init.service"]);
-
+    fn dropped_units_are_found() {
         let idle = "Id=a.service\nAfter=sysinit.target cloud-final.service\nActiveState=inactive\nConditionTimestampMonotonic=0\n";
         for (from, to, is_found) in [
             ("", "", true),
