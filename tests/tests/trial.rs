@@ -87,7 +87,7 @@ fn a_root_with_pythons_cloud_init_is_refused_at_once() {
     let mut command = Command::new(binaries().join("cloud-init"));
     let done = command.arg("--root").arg(&sandbox.root).args(["try", "user-data"]).output().expect("try");
     let text = String::from_utf8_lossy(&done.stderr);
-    assert!(text.contains("not Python's") && text.lines().count() == 1, "{text}");
+    assert!(text.contains("has Python's cloud-init; name a root") && text.lines().count() == 1, "{text}");
 }
 
 /// Links that the container leaves, in the upper layer and among what is reported, are followed neither to read nor to delete.

@@ -38,9 +38,9 @@ fn attempt(machine: &Machine, global: &GlobalOptions, args: &Try) -> Result<Exit
     // Python's is a script.
     let is_program = machine.sys.read_head("/usr/bin/cloud-init", 4).is_ok_and(|head| head == b"\x7fELF");
     if !is_program {
+        let has = if machine.sys.exists("/usr/bin/cloud-init") { "Python's" } else { "no" };
         return refuse(format!(
-            "{}: this cloud-init is not installed here; name the root directory of a distribution that has it: \
-             cloud-init --root DIR try FILE",
+            "{}: has {has} cloud-init; name a root directory that has this one: cloud-init --root DIR try FILE",
             global.root
         ));
     }
