@@ -1,7 +1,7 @@
 //! Power cuts on real file systems: what a boot wrote is cut off after any write, and the next boot leaves a machine that lacks
 //! nothing, or says what it lacks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -163,6 +163,16 @@ fn next_boot_after_a_power_cut_lacks_nothing() {
     cut(EXT4, true, 0, cuts);
 }
 
+/// Enables the units of the stages.
+fn with_stages(machine: Sandbox) -> Sandbox {
+    for unit in ["cloud-init-network", "cloud-config", "cloud-final"] {
+        let link = format!("/etc/systemd/system/cloud-init.target.wants/{unit}.service");
+        std::fs::create_dir_all(machine.path(&link).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/null", machine.path(&link)).unwrap();
+    }
+    machine
+}
+
 /// The login waits for the first two stages, and a boot with nothing due for no disk at all.
 #[test]
 fn only_a_first_boot_flushes_and_only_late() {
@@ -173,15 +183,11 @@ fn only_a_first_boot_flushes_and_only_late() {
         let trace = std::fs::read_to_string(machine.root.join(format!("srv/{stage}"))).unwrap_or_default();
         trace.lines().filter(|line| line.contains("sync")).map(Into::into).collect::<Vec<String>>()
     };
-    let mut machine = Sandbox::with_user_data("flushes", USER_DATA).live();
-    for unit in ["cloud-init-network", "cloud-config", "cloud-final"] {
-        let link = format!("/etc/systemd/system/cloud-init.target.wants/{unit}.service");
-        std::fs::create_dir_all(machine.path(&link).parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink("/dev/null", machine.path(&link)).unwrap();
-    }
+    let mut machine = with_stages(Sandbox::with_user_data("flushes", USER_DATA).live());
     for stage in tests::STAGES {
         let trace = machine.path(&format!("/srv/{stage}"));
-        let words = format!("strace -f -qq -y -e trace=fsync,fdatasync,syncfs,sync -o {}", trace.display());
+        let words =
+            format!("strace -f -qq -y -e trace=fsync,fdatasync,syncfs,sync,execve -o {}", trace.display());
         machine = machine.wrap(stage, &words);
     }
     let boot = machine.boot();
@@ -191,12 +197,15 @@ fn only_a_first_boot_flushes_and_only_late() {
         flushes.each_ref().map(|lines| lines.iter().filter(|line| line.contains(" syncfs(")).count());
     assert_eq!((local, network), (0, 0), "{flushes:?}");
     assert!(config > 0 && last > 0, "{flushes:?}");
-    // What the earlier stages wrote is flushed by another thread, beside the work of the stage.
-    let threads = |lines: &[String]| {
-        let of_flushes = lines.iter().filter(|line| line.contains(" syncfs("));
-        of_flushes.filter_map(|line| Some(line.split(' ').next()?.to_string())).collect::<BTreeSet<_>>().len()
+    // The config stage leaves a process behind, which flushes beside the final stage.
+    let is_by = |process: &str| {
+        let of_flushes = flushes[2].iter().filter(|line| line.contains(" syncfs("));
+        of_flushes.filter_map(|line| line.split(' ').next()).all(|id| id == process)
     };
-    assert_eq!((threads(&flushes[2]), threads(&flushes[3])), (2, 1), "{flushes:?}");
+    let trace = machine.file("/srv/config").unwrap();
+    let left =
+        trace.lines().find(|line| line.contains("\"--confirm\"")).and_then(|line| line.split(' ').next());
+    assert!(left.is_some_and(is_by) && !trace.starts_with(left.unwrap()), "{trace}");
     let boot = machine.boot();
     assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
     for stage in tests::STAGES {
@@ -211,6 +220,24 @@ fn only_a_first_boot_flushes_and_only_late() {
         assert!(boot.succeeded(), "{:?} {}", boot.codes, boot.output);
         assert_eq!(machine.file(semaphore).unwrap_or_default().lines().count(), 1, "not confirmed");
     }
+}
+
+/// The kernel reports once that it could not write: the final stage, whose own flush succeeds, confirms nothing and says why.
+#[test]
+fn nothing_is_confirmed_after_a_flush_that_failed() {
+    if !scratch::is_root("nothing_is_confirmed_after_a_flush_that_failed") {
+        return;
+    }
+    let machine = with_stages(Sandbox::with_user_data("failed-flush", USER_DATA).live());
+    let machine =
+        machine.wrap("config", "strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:error=EIO");
+    let boot = machine.boot();
+    let status = machine.file("/var/lib/cloud/data/status.json").unwrap_or_default();
+    let result: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let warnings = &result["v1"]["modules-final"]["recoverable_errors"]["WARNING"];
+    assert!(warnings.to_string().contains("flushing the file system of /"), "{warnings} {}", boot.output);
+    let semaphore = "/var/lib/cloud/instance/sem/config_users_groups";
+    assert_eq!(machine.file(semaphore).unwrap_or_default().lines().count(), 2, "confirmed");
 }
 
 /// Runs a shell script in a root, and returns its output, with its status as the last line.

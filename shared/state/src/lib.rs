@@ -30,7 +30,7 @@ pub use obstacle::{create_directory, remove_file};
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;
 pub use semaphore::{
-    Frequency, Progress, acquire, confirm, confirm_ended, flush_ahead, has_run, is_network_due,
+    Frequency, Progress, acquire, confirm, confirm_ended, has_run, has_unconfirmed, is_network_due,
     mark_finished, mark_network_due, mark_network_written, mark_started, progress, release, unfinished,
 };
 pub use status::{ACTIVITY_FILE, HOTPLUG, STAGES, StageStatus, Status, boot_id};

@@ -5,8 +5,9 @@
 //! failure loses /run, so that what the disk may have lost counts as interrupted at the next boot.
 
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
-use system::{Result, System, WriteGroup, WriteOptions};
+use system::{Deadline, Error, Level, Result, System, WriteGroup, WriteOptions};
 
 use crate::Layout;
 use crate::instance::is_pickle;
@@ -35,6 +36,13 @@ const STARTED: &str = "started\n";
 
 /// The file of an instance that exists until its network configuration is confirmed to be on the disk.
 const NETWORK_IS_DUE: &str = "network-is-due";
+
+/// The record of a flush that failed in this boot.
+const FLUSH_FAILED: &str = "flush-failed";
+
+/// The time for the flush of another process of this boot, which the config stage leaves behind.
+// Wait: config and final stage | a flush of the disks that the config stage began | -
+const LOCK_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The progress of some work, by its semaphore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,14 +181,24 @@ fn write_end(sys: &System, path: &str) -> Result<()> {
     }
 }
 
-/// Flushes the file systems and then confirms, in their semaphores, all work that ended in this boot.
+/// Flushes the file systems and then confirms, in their semaphores, all work that ended in this boot before the flush. After a
+/// flush of this boot that failed it confirms nothing: the kernel reports data that it could not write once.
 ///
 /// # Errors
 /// Fails if the file systems cannot be flushed or a semaphore cannot be changed: the next boot repeats the work or reports it.
 pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
-    sys.flush_file_systems(&layout.cloud(""))?;
+    let _lock = sys.lock_directory(&layout.unconfirmed(), Deadline::after(LOCK_TIMEOUT))?;
+    let ended = sys.list(layout.unconfirmed())?;
+    if let Err(e) = sys.flush_file_systems(&layout.cloud("")) {
+        let recorded = sys.write(end_record(layout, FLUSH_FAILED), e.to_string(), WriteOptions::default());
+        sys.log_error(Level::Warning, recorded);
+        return Err(e);
+    }
+    if ended.iter().any(|name| name == FLUSH_FAILED) {
+        return Ok(());
+    }
     let mut failed = Ok(());
-    for name in sys.list(layout.unconfirmed())? {
+    for name in ended {
         let record = end_record(layout, &name);
         let confirmed = match &*name {
             NETWORK_IS_DUE => sys.remove(layout.instance(NETWORK_IS_DUE)).map(drop),
@@ -198,23 +216,24 @@ pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
     failed
 }
 
-/// Begins to flush what earlier stages wrote, beside the work of this one, so that its [`confirm_ended`] waits for less.
-pub fn flush_ahead(sys: &System, layout: &Layout) {
-    if sys.list(layout.unconfirmed()).is_ok_and(|ended| !ended.is_empty()) {
-        sys.flush_ahead(layout.cloud(""));
-    }
+/// Returns whether work ended in this boot that [`confirm`] has not confirmed.
+pub fn has_unconfirmed(sys: &System, layout: &Layout) -> bool {
+    sys.list(layout.unconfirmed()).is_ok_and(|ended| !ended.is_empty())
 }
 
 /// Does the same as [`confirm`] if any work ended in this boot. At the end of the boot the semaphores are flushed as well, before the
 /// boot is reported as done.
 ///
 /// # Errors
-/// As for [`confirm`].
+/// As for [`confirm`]; also if an earlier flush of this boot failed.
 pub fn confirm_ended(sys: &System, layout: &Layout, is_last: bool) -> Result<()> {
     if sys.list(layout.unconfirmed())?.is_empty() {
         return Ok(());
     }
     confirm(sys, layout)?;
+    if let Ok(failure) = sys.read_text(end_record(layout, FLUSH_FAILED)) {
+        return Err(Error::new(failure));
+    }
     if is_last { sys.flush_file_systems(&layout.cloud("")) } else { Ok(()) }
 }
 
@@ -272,6 +291,12 @@ mod tests {
         // What the disk has if the power fails now.
         let lines = || sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap().lines().count();
         assert_eq!(lines(), 2);
+        // The kernel does not report the failure of an earlier flush again.
+        let failed = end_record(&layout, FLUSH_FAILED);
+        sys.write(&failed, "not stored", WriteOptions::default()).unwrap();
+        assert_eq!(confirm_ended(&sys, &layout, true).unwrap_err().to_string(), "not stored");
+        assert_eq!(lines(), 2);
+        sys.remove(&failed).unwrap();
         confirm_ended(&sys, &layout, true).unwrap();
         // As upstream writes it.
         let text = sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap();

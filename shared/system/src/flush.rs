@@ -2,45 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::thread::{Builder, JoinHandle};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{Error, MountInfo, Result, ResultExt, System, debug};
-
-/// A flush in another thread.
-pub(crate) type FlushAhead = Option<JoinHandle<Result<()>>>;
+use crate::{MountInfo, Result, ResultExt, System, debug};
 
 impl System {
     /// Flushes (syncfs(2)) the file systems of `/` and of `directory`, and the other local ones that are mounted for
     /// writing. Does nothing for another root than `/`: it is an image, which is flushed when it is unmounted.
     ///
     /// # Errors
-    /// Fails if a flush fails, also that of [`System::flush_ahead`]; the others are tried.
+    /// Fails if a flush fails; the others are tried.
     pub fn flush_file_systems(&self, directory: &str) -> Result<()> {
         if !self.is_live() || self.is_dry_run() {
             return Ok(());
         }
         let _wait = self.begin_wait("the disks to store what was written");
-        // The kernel reports a failure to write once: what the other flush received is not reported to this one.
-        let ahead = self.flush_ahead.take().map_or(Ok(()), |flush| {
-            flush.join().unwrap_or_else(|_| Err(Error::new("flushing the file systems: the thread panicked")))
-        });
-        ahead.and(self.flush_now(directory))
-    }
-
-    /// Begins to flush the same file systems in another thread, so that [`System::flush_file_systems`], which waits for it, has less to do.
-    pub fn flush_ahead(&self, directory: String) {
-        if !self.is_live() || self.is_dry_run() {
-            return;
-        }
-        let open = self.for_thread();
-        let flush = Builder::new().name("flush".into()).spawn(move || open().flush_now(&directory));
-        *self.flush_ahead.borrow_mut() = flush.ok();
-    }
-
-    fn flush_now(&self, directory: &str) -> Result<()> {
         let known = self.read_text("/proc/filesystems").unwrap_or_default();
         let mounts = self.mounts().unwrap_or_default();
         let (begun, mut failed) = (self.clock().elapsed(), Ok(()));
@@ -101,14 +79,6 @@ fn contains(mount: &MountInfo, path: &str) -> bool {
 mod tests {
     use super::*;
     use crate::mountinfo::parse_mountinfo;
-
-    #[test]
-    fn failure_of_the_other_thread_is_not_lost() {
-        let sys = System::new("/");
-        *sys.flush_ahead.borrow_mut() = Some(std::thread::spawn(|| Err(Error::new("not stored"))));
-        let failed = sys.flush_file_systems("/").expect_err("the other flush failed");
-        assert!(failed.to_string().contains("not stored"), "{failed}");
-    }
 
     #[test]
     fn each_local_writable_file_system_is_flushed_once() {

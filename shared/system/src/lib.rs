@@ -215,7 +215,6 @@ pub struct System {
     locked_service: http::LockedService,
     dmidecode: RefCell<dmi::Dmidecode>,
     account_files: RefCell<account::AccountFiles>,
-    flush_ahead: RefCell<flush::FlushAhead>,
 }
 
 impl System {
@@ -241,7 +240,6 @@ impl System {
             locked_service: http::LockedService::default(),
             dmidecode: RefCell::default(),
             account_files: RefCell::default(),
-            flush_ahead: RefCell::default(),
         }
     }
 

@@ -1,12 +1,14 @@
 //! Locks of files, as fcntl(2) takes them.
 
 use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::{Deadline, Error, Result, ResultExt, System};
 
@@ -14,6 +16,8 @@ use crate::{Deadline, Error, Result, ResultExt, System};
 const ACCOUNTS: &str = "/etc/.pwd.lock";
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The pause for locks of directories, which are held for milliseconds.
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
 /// A lock of a whole file for writing.
 const WHOLE_FILE: libc::flock = libc::flock {
     l_type: libc::F_WRLCK as libc::c_short,
@@ -32,7 +36,7 @@ pub(crate) fn lock_file(file: impl AsFd, deadline: Deadline) -> Result<()> {
                 std::thread::sleep(PAUSE);
             }
             Err(Errno::EACCES | Errno::EAGAIN) => {
-                return Err(Error::with_kind(std::io::ErrorKind::TimedOut, "another program holds the lock"));
+                return Err(Error::with_kind(ErrorKind::TimedOut, "another program holds the lock"));
             }
             Err(e) => return Err(Error::io("locking", &e.into())),
         }
@@ -52,6 +56,25 @@ impl System {
         let (file, _) = self.open_append(ACCOUNTS.as_ref(), 0o600).context(ACCOUNTS)?;
         lock_file(&file, deadline).context(ACCOUNTS)?;
         Ok(Some(file))
+    }
+
+    /// Locks a directory (flock(2)) against other programs that do so, until the result is dropped. `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Fails if another program holds the lock until the deadline, or if the directory cannot be opened.
+    pub fn lock_directory(&self, path: &str, deadline: Deadline) -> Result<Option<fs::File>> {
+        let directory = match fs::File::open(self.root().host_followed(path)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.context(path)?,
+        };
+        loop {
+            match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+                Err(rustix::io::Errno::WOULDBLOCK) if !deadline.is_expired() => {
+                    std::thread::sleep(SHORT_PAUSE)
+                }
+                locked => return locked.map_err(io::Error::from).context(path).map(|()| Some(directory)),
+            }
+        }
     }
 
     /// Returns the process that holds a lock (fcntl(2)) on the file, 0 if it is in another PID namespace; `None` if the file is

@@ -145,8 +145,8 @@ impl System {
         Ok(Some(Running { child, started }))
     }
 
-    /// Starts a program that outlives this process, in a session of its own and with this process's output, and does not
-    /// wait for it. Below a root other than `/`, and in a dry run, it is recorded and not started.
+    /// Starts a program that outlives this process, in a session of its own and with this process's output or none, and
+    /// does not wait for it. Below a root other than `/`, and in a dry run, it is recorded and not started.
     ///
     /// # Errors
     /// Fails if the program does not exist or cannot be started.
@@ -165,6 +165,9 @@ impl System {
         debug!(self, "Starting in the background: {line}");
         let mut run = std::process::Command::new(program);
         run.arg0(name).args(command.arguments().skip(1)).current_dir("/").stdin(Stdio::null());
+        if matches!(command.output, OutputMode::Null) {
+            run.stdout(Stdio::null()).stderr(Stdio::null());
+        }
         run.envs(command.env.iter().map(|(k, v)| (k, v)));
         if std::env::var_os("PATH").is_none() {
             run.env("PATH", DEFAULT_PATH);

@@ -38,6 +38,8 @@ pub enum Task {
     /// Consume user-data after the network stage failed to, and run the deferred modules of the modes before this one. The
     /// stage of this mode starts the program for that.
     CatchUp(Mode),
+    /// Confirm the work of this boot. The config stage starts the program for that at its end, and does not wait for it.
+    Confirm,
     /// Record that the signal of this name ended the stage. A stage's process executes this when it gets the signal.
     Interrupted(String),
 }
@@ -108,6 +110,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             ("--mode", task) => *task = Task::Mode(mode(value()?)?),
             ("--catch-up", task) => *task = Task::CatchUp(mode(value()?)?),
             ("--undo-network", task) => *task = Task::UndoNetwork,
+            ("--confirm", task) => *task = Task::Confirm,
             ("--interrupted", task) => *task = Task::Interrupted(value()?),
             ("--hotplug-query", task) => *task = Task::Hotplug(Hotplug::Query),
             ("--hotplug-enable", task) => *task = Task::Hotplug(Hotplug::Enable),
@@ -150,6 +153,7 @@ mod tests {
             ("--force --debug", Task::Boot),
             ("--mode init", Task::Mode(Mode::Init)),
             ("--undo-network", Task::UndoNetwork),
+            ("--confirm", Task::Confirm),
             ("--catch-up config", Task::CatchUp(Mode::Config)),
             ("--interrupted SIGTERM --root / --debug", Task::Interrupted("SIGTERM".into())),
             ("--hotplug-handle add:/devices/a:b", Task::Hotplug(handle)),

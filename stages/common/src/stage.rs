@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use system::{Level, System, debug, info, warning};
 
 use crate::args::{self, Task};
-use crate::status::{Record, confirm, is_unit_enabled};
+use crate::status::{Record, confirm, is_unit_enabled, start_confirming};
 use crate::{
     Boot, Mode, StageName, interrupted, journal, kernel_url, log_findings, logging, plan, undecided,
 };
@@ -39,6 +39,13 @@ pub fn run_guarded(
         Task::Interrupted(signal) => {
             let signal = signal.clone();
             return interrupted::record(&Boot::open(stage, args, sys), &signal);
+        }
+        Task::Confirm => {
+            let boot = Boot::open(stage, args, sys);
+            logging::open_log(&boot.sys, &boot.settings, boot.args.debug);
+            boot.sys.log().discard_early();
+            confirm(&boot);
+            return ExitCode::SUCCESS;
         }
         Task::Boot | Task::Mode(_) | Task::Single(_) | Task::Hotplug(_) | Task::CatchUp(_) => {}
     }
@@ -78,10 +85,6 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
         logging::redirect_output(sys, &boot.settings.merged, boot.stage.mode().as_str());
     }
     sys.log().discard_early();
-    if boot.stage == StageName::Config {
-        // The first stage that logins do not wait for.
-        state::flush_ahead(sys, &boot.layout);
-    }
     let uptime = sys.clock().uptime();
     let now = system::rfc2822(sys.clock().wall());
     let action = action(boot);
@@ -116,12 +119,13 @@ fn action(boot: &Boot) -> &'static str {
     }
 }
 
-/// Returns whether the next stage, which systemd starts after this one, confirms its work: logins wait for the first two stages.
+/// Returns whether systemd starts another stage after this one.
 fn has_successor(boot: &Boot, record: &Record) -> bool {
     let unit = match boot.stage {
         StageName::Local => "cloud-init-network.service",
         StageName::Network => "cloud-config.service",
-        StageName::Config | StageName::Final => return false,
+        StageName::Config => "cloud-final.service",
+        StageName::Final => return false,
     };
     // systemd(1) sets it for units: a stage that is run by hand, also one after another, has no successor.
     let is_unit = std::env::var_os("INVOCATION_ID").is_some();
@@ -137,8 +141,11 @@ fn finish(boot: &Boot, record: &mut Record) -> ExitCode {
     if let Task::Hotplug(_) = boot.args.task {
         return record.exit_code();
     }
-    if !has_successor(boot, record) {
-        confirm(boot);
+    match (has_successor(boot, record), boot.stage) {
+        // Logins wait for these stages.
+        (true, StageName::Local | StageName::Network) => {}
+        (true, StageName::Config) if start_confirming(boot) => {}
+        _ => confirm(boot),
     }
     sys.log_error(Level::Warning, boot.layout.remove_leftovers(sys));
     record.end_reporting(boot);

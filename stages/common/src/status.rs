@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use config::Position;
 use netconfig::replaced::Replaced;
 use state::{StageStatus, Status};
-use system::{Level, debug, error, info, warning};
+use system::{Command, Level, OutputMode, debug, error, info, warning};
 
 use crate::reporting::Reporting;
 use crate::{Boot, StageName, error_prefix};
@@ -198,6 +198,23 @@ pub(crate) fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
     let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{unit}");
     let masked = boot.sys.read_link(format!("/etc/systemd/system/{unit}"));
     boot.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
+}
+
+/// Starts a process that confirms the work of this and earlier stages beside the next stage, which waits for the process before
+/// it confirms its own. Returns whether that is done.
+pub(crate) fn start_confirming(boot: &Boot) -> bool {
+    let sys = &boot.sys;
+    if !sys.is_live() || boot.is_plan() {
+        return false;
+    }
+    if !state::has_unconfirmed(sys, &boot.layout) {
+        return true;
+    }
+    let Some(program) = system::libexec::find("cloud-init-config") else { return false };
+    let files = boot.args.files.iter().flat_map(|file| ["--file", file]);
+    let words = [&*program.to_string_lossy(), "--confirm"].map(str::to_string).into_iter();
+    let command = Command::new(words.chain(files.map(str::to_string))).output(OutputMode::Null);
+    sys.spawn_detached(&command).inspect_err(|e| debug!(sys, "{e}")).is_ok()
 }
 
 /// Confirms the work of this and earlier stages, before the status says that it is done.
