@@ -7,13 +7,14 @@ use serde_json::Value;
 use state::StageStatus;
 use system::{Command, Deadline, System};
 
-use super::boot::{self, Boot};
+use super::boot::Boot;
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
 use super::disk;
 use super::identification::NO_DATASOURCE;
 use super::output::Output;
 use super::page::Page;
+use super::relations::UNITS;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
@@ -184,8 +185,7 @@ fn cleaners(sys: &System) -> Vec<String> {
         let names = sys.list(&top).unwrap_or_default().into_iter();
         names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
     };
-    let files =
-        [boot::UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
+    let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
     let is_cleaner = |path: &String| sys.read_text(path).is_ok_and(|text| text.contains("cloud-init clean"));
     files.filter(is_cleaner).map(|path| format!("{path} runs cloud-init clean")).collect()
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use system::Command;
 
+use super::journal::ask_journal;
 use super::masks;
 use super::page::Page;
+use super::relations::{changed_by, related};
 use crate::finding::Layer;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
@@ -27,11 +29,11 @@ pub fn section(machine: &Machine, page: &mut Page) {
     }
     for unit in failed_of_owner(machine) {
         let state = units::show(machine, &[&unit]).unwrap_or_default();
-        let own: String = state.iter().map(super::boot::changed_by).collect();
+        let own: String = state.iter().map(changed_by).collect();
         let problem = format!("the unit failed; scripts or files of the user-data name it{own}");
         // systemd's lines only: those of the unit may have secrets. The process that cannot start a program says so itself.
         let of = format!("UNIT={unit}");
-        let details = super::boot::ask_journal(machine, &["_PID=1", &of, "+", SPAWN_FAILED, &of]);
+        let details = ask_journal(machine, &["_PID=1", &of, "+", SPAWN_FAILED, &of]);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }
@@ -39,7 +41,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
     for unit in never_started(machine) {
         let name = unit.get("Id");
         // The stage that it follows has a finding of its own.
-        if let Some(other) = super::boot::related(machine, &unit, false) {
+        if let Some(other) = related(machine, &unit, false) {
             page.findings.warning(name, other.problem, other.remedy).layer = Layer::State;
             continue;
         }

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use config::Node;
 use system::Command;
 
-use super::super::{boot, page::Page};
+use super::super::boot::number_of;
+use super::super::journal::ask_journal;
+use super::super::page::Page;
+use super::super::relations::{changed_by, own_orders};
 use super::sshd::{Sshd, TIMEOUT, place_of};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
@@ -84,10 +87,10 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     let finding = page.findings.add(severity, "sshd", problem, remedy);
     if is_wanted && !runs {
         finding.details = match never_tried {
-            true => boot::own_orders(machine),
-            false => boot::ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
+            true => own_orders(machine),
+            false => ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
         };
-        finding.problem += &loaded.iter().map(|unit| boot::changed_by(unit)).collect::<String>();
+        finding.problem += &loaded.iter().map(|unit| changed_by(unit)).collect::<String>();
     }
     page.findings.layer = Layer::Login;
     runs
@@ -96,9 +99,9 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
 /// Reports ports of the running SSH server on which another program listens; it serves the others.
 fn taken_ports(machine: &Machine, page: &mut Page) {
     let units = ["ssh.service", "sshd.service"];
-    let Some(pid) = units.iter().find_map(|unit| boot::number_of(machine, unit, "MainPID")) else { return };
+    let Some(pid) = units.iter().find_map(|unit| number_of(machine, unit, "MainPID")) else { return };
     let of_process = format!("_PID={pid}");
-    let ask = |text: &str| boot::ask_journal(machine, &[&of_process, "--grep", text]);
+    let ask = |text: &str| ask_journal(machine, &[&of_process, "--grep", text]);
     let mut messages = ask("Bind to port .* failed: Address already in use");
     messages.retain(|line| {
         let bound = line.split_once("Bind to port ").and_then(|(_, rest)| rest.split_once(" failed"));
