@@ -3,7 +3,7 @@
 use serde_json::json;
 use system::{Command, System};
 
-use super::journal::{TIMEOUT, ask_journal};
+use super::journal::{TIMEOUT, ask_journal, of_systemd};
 use super::masks;
 use super::page::Page;
 use super::relations::{UNITS, changed_by, own_files, own_orders, related};
@@ -26,8 +26,8 @@ const SERVICES: [&str; 4] = ["cloud-init-local", "cloud-init", "cloud-config", "
 const MAX_PROCESSES: usize = 8;
 
 /// Settings of a unit by which its program may not write everywhere, or reach everything.
-const RESTRICTIONS: &str =
-    "ProtectSystem= ProtectHome= ReadOnlyPaths= InaccessiblePaths= PrivateUsers= DynamicUser=";
+const RESTRICTIONS: &str = "ProtectSystem= ProtectHome= ReadOnlyPaths= InaccessiblePaths= PrivateUsers= DynamicUser= CapabilityBoundingSet= \
+    SystemCallFilter= NoNewPrivileges=";
 /// Settings by which it may not use the network.
 const ISOLATIONS: &str = "PrivateNetwork= IPAddressDeny= NetworkNamespacePath=";
 /// States of a unit in which commands beside its program run, and the keys with these commands.
@@ -85,7 +85,15 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                 json::texts(record, "errors").any(|text| text.contains("was interrupted by SIGTERM"))
             });
             let related = related(machine, unit, is_stopped);
-            if unit.is_failed() && has_ended && unit.get("Result") != "timeout" && related.is_none() {
+            // From 200 on it is of systemd, as of a second program that does not exist.
+            let status = unit.get("ExecMainStatus");
+            let says_so = has_errors || status != "0" && !(status.len() == 3 && status.starts_with('2'));
+            if unit.is_failed()
+                && has_ended
+                && says_so
+                && unit.get("Result") != "timeout"
+                && related.is_none()
+            {
                 continue;
             }
             // Masked by cloud-init's generator: the finding about the other name has the cause.
@@ -347,6 +355,11 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
         (_, "timeout", _) if unit.is_failed() => {
             return Some((format!("systemd ended the stage at its time limit{own}"), again));
         }
+        (_, "exit-code", "0") if unit.is_failed() => {
+            let problem =
+                "the unit failed: a command beside its program, such as ExecStartPre=, ended with an error";
+            return Some((format!("{problem}{own}"), again));
+        }
         (_, result, status) if unit.is_failed() => {
             return Some((format!("the unit failed: {result}, exit status {status}{own}"), again));
         }
@@ -398,8 +411,12 @@ fn missing_variables(sys: &System, unit: &Unit) -> Vec<String> {
 
 /// Returns the last lines of the journal about a unit: its own, and those of systemd that name it in a cycle.
 fn journal(machine: &Machine, unit: &Unit, name: &str) -> Vec<String> {
-    if unit.is_failed() {
+    // The program of the unit ended without an error.
+    if unit.is_failed() && unit.get("ExecMainStatus") != "0" {
         return ask_journal(machine, &["-u", name]);
+    }
+    if unit.is_failed() || unit.was_checked() {
+        return of_systemd(machine, name);
     }
     if unit.get("LoadState") != "loaded" || !unit.is_enabled() {
         return Vec::new();
@@ -590,6 +607,7 @@ mod tests {
                 failed.replace("Status=0", "Status=200") + "DropInPaths=/etc/systemd/b\n",
                 "correct /etc/systemd/b; then reboot",
             ),
+            (failed.replace("=success", "=exit-code"), "a command beside its program"),
             (failed.replace("Status=0", "Status=200"), "reset-failed a.service; then reboot"),
             (
                 failed.replace("=success", "=exit-code") + "DropInPaths=/run/a /etc/systemd/b\n",

@@ -8,12 +8,20 @@ use crate::machine::Machine;
 
 // Wait: doctor | systemctl and journalctl, each | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+/// SD_MESSAGE_SPAWN_FAILED of systemd's sd-messages.h.
+const SPAWN_FAILED: &str = "MESSAGE_ID=641257651c1b4ec9a8624d7a40a9e1e7";
 /// Lines of the journal that are read, and those that are quoted.
 const JOURNAL_LINES: &str = "100";
 const QUOTED_LINES: usize = 6;
 /// Parts of systemd's lines about a unit that failed again and again, which give no reason, separated by bars.
 const REPEATED: &str = "Scheduled restart job|Start request repeated too quickly|: Failed with result 'exit-code'|Failed to start |\
     Starting |Stopped ";
+
+/// Returns systemd's messages about a unit. The process that cannot start a program says so itself.
+pub fn of_systemd(machine: &Machine, unit: &str) -> Vec<String> {
+    let of = format!("UNIT={unit}");
+    ask_journal(machine, &["_PID=1", &of, "+", SPAWN_FAILED, &of])
+}
 
 /// Returns the last messages of this boot's journal that these options of journalctl select.
 pub fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {

@@ -73,9 +73,12 @@ fn keeps(key: &str, unit: &Unit, other: &Unit) -> bool {
     }
 }
 
-/// Returns the administrator's files about a unit of a package.
+/// Returns the administrator's files about a unit of a package: drop-ins, and one in its place.
 pub fn own_files(unit: &Unit) -> Vec<&str> {
-    unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect()
+    let mut files: Vec<&str> = unit.get("DropInPaths").split(' ').collect();
+    files.insert(0, unit.get("FragmentPath"));
+    files.retain(|path| path.starts_with("/etc/"));
+    files
 }
 
 /// Returns ` (changed by FILE, …)` for the administrator's files about a unit; empty if there are none.

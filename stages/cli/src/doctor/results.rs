@@ -154,6 +154,9 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
             cause::NO_NAMES | cause::UNREACHABLE => {
                 (boot.isolating.first(), "restricts the network of a stage")
             }
+            _ if finding.shows("peration not permitted") => {
+                (boot.restricting.first(), "restricts what a stage may do")
+            }
             _ => continue,
         };
         if let Some(file) = file {
