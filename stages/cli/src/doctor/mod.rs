@@ -17,6 +17,7 @@ mod masks;
 mod network;
 mod next_boot;
 mod output;
+mod overridden;
 pub mod page;
 mod pam;
 mod relations;
@@ -66,6 +67,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     history::datasources(&log, &mut page);
     network::section(machine, &settings.merged, &boot, args.network, &mut page);
     configuration::section(machine, &settings, &inputs, &mut page);
+    overridden::section(machine, &settings.merged, &mut page);
     devices::section(machine, &settings.merged, &mut page);
     history::applied(&log, &mut page);
     results::find(machine, &log, &boot, &mut page);
