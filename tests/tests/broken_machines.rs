@@ -94,7 +94,7 @@ fn first_finding_is_the_cause() {
         ("names", "printf '#cloud-config\\nusers: [USER]\\npackages: [tmux]\\nruncmd: [\"false\"]\\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "could not be resolved"),
         ("allow", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; echo 'AllowGroups wheel' >/etc/ssh/sshd_config.d/20-own.conf",
-          "", "user-data", "AllowGroups (/etc/ssh/sshd_config.d/20-own.conf)"),
+          "", "user-data", "AllowGroups (/etc/ssh/sshd_config.d/20-own.conf, line 1)"),
         ("mode", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [chmod 777 /home/amy]\\n' >user-data", "", "user-data", "mode 0777"),
         ("owner", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [chown -R 0:0 /home/amy/.ssh]\\n' >user-data", "", "user-data", "belongs to root"),
         ("shell", "printf '#cloud-config\\nusers: [{name: amy, shell: /bin/zsh, ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data",
@@ -110,7 +110,7 @@ fn first_finding_is_the_cause() {
         ("directory", "mv /var/lib/cloud/seed/nocloud /var/lib/cloud/seed/no-cloud", "", "generator", "no-cloud is not the seed directory"),
         ("same-instance", "true", "printf '#cloud-config\\n{}\\n' >/var/lib/cloud/seed/nocloud/user-data", "seed/nocloud/user-data", "instance ID has not changed"),
         ("ssh-setting", "printf '#cloud-config\\nusers: [USER]\\nssh_pwauth: true\\n' >user-data
-          echo 'PasswordAuthentication no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "(/etc/ssh/sshd_config.d/10-own.conf)"),
+          echo 'PasswordAuthentication no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "(/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("own-network", "printf '[Match]\\nName=eth*\\n[Network]\\nAddress=198.51.100.9/24\\n' >/etc/systemd/network/05-own.network",
           "", "eth0", "05-own.network is read for eth0"),
         ("no-device", "printf '#cloud-config\\nusers: [USER]\\nmounts: [[vdz, /data, auto, \"nofail\"]]\\n' >user-data", "",
@@ -120,14 +120,14 @@ fn first_finding_is_the_cause() {
         ("key-cut", "printf '#cloud-config\nusers:\n- name: amy\n  ssh_authorized_keys:\n  - |\n    ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAB\n    gQC7 a\n' >user-data",
           "", "user-data", "is cut off"),
         ("root-refused", "printf '#cloud-config\ndisable_root: false\nusers: [{name: root, ssh_authorized_keys: [\"KEY\"]}]\n' >user-data
-          echo 'PermitRootLogin no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "sshd refuses root (/etc/ssh/sshd_config.d/10-own.conf)"),
+          echo 'PermitRootLogin no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "sshd refuses root (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("password-refused", "printf '#cloud-config\npassword: hello\n' >user-data; echo 'PasswordAuthentication no' >/etc/ssh/sshd_config.d/60-own.conf",
-          "", "cloud.cfg", "sshd refuses passwords (/etc/ssh/sshd_config.d/60-own.conf)"),
+          "", "cloud.cfg", "sshd refuses passwords (/etc/ssh/sshd_config.d/60-own.conf, line 1)"),
         ("no-pam", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'UsePAM no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "does not use PAM"),
         ("methods", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AuthenticationMethods publickey,password' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "demands more than a key (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "demands more than a key (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("match", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'Match User amy\n PubkeyAuthentication no\n' >/etc/ssh/sshd_config.d/90-own.conf",
-          "", "user-data", "does not accept keys (/etc/ssh/sshd_config.d/90-own.conf)"),
+          "", "user-data", "does not accept keys (/etc/ssh/sshd_config.d/90-own.conf, line 2)"),
         ("host-key-mode", "printf '#cloud-config\nusers: [USER]\n' >user-data", "chmod 644 /etc/ssh/ssh_host_*_key; systemctl restart ssh", "sshd", "ssh_host_"),
         ("no-server", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl disable ssh.service ssh.socket", "", "sshd", "not enabled"),
         ("nologin", "printf '#cloud-config\nusers: [{name: amy, shell: /usr/sbin/nologin, ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
@@ -153,7 +153,7 @@ fn first_finding_is_the_cause() {
         ("sudo", "printf '#cloud-config\nusers: [{name: amy, sudo: \"ALL=(ALL) NOPASSWD ALL\", ssh_authorized_keys: [\"KEY\"]}]\n' >user-data", "",
           "/etc/sudoers.d/90-cloud-init-users", "syntax error"),
         ("key-type", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PubkeyAcceptedAlgorithms rsa-sha2-512' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "keys of this type (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "keys of this type (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("generator", "chmod 644 /usr/lib/systemd/system-generators/cloud-init-generator", "", "cloud-init-generator", "not executable"),
         ("no-generator", "mkdir -p /etc/systemd/system-generators; ln -s /dev/null /etc/systemd/system-generators/cloud-init-generator",
           "", "/etc/systemd/system-generators", "the generator is masked"),
@@ -178,7 +178,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
         ("no-resolver", "printf '#cloud-config\nusers: [USER]\nruncmd: [getent hosts deb.debian.org]\n' >user-data
           ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf", "", "/etc/resolv.conf", "which does not exist"),
         ("no-keys-file", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AuthorizedKeysFile none' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "reads no file of keys (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "reads no file of keys (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("listen", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ListenAddress 10.9.9.9' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "sshd", "10.9.9.9"),
         ("mac", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-networkd-wait-online
@@ -193,7 +193,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
         ("nsswitch", "printf '#cloud-config\nusers: [USER]\nruncmd: [getent hosts deb.debian.org]\n' >user-data
           sed -i 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf", "", "/etc/nsswitch.conf", "neither dns nor resolve"),
         ("forced", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ForceCommand /bin/false' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "ends each login (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "ends each login (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("jail", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ChrootDirectory /srv/jail' >/etc/ssh/sshd_config.d/10-own.conf",
           "", "user-data", "cannot use its ChrootDirectory"),
         ("sessions", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'MaxSessions 0' >/etc/ssh/sshd_config.d/10-own.conf",
@@ -212,7 +212,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
         ("sudo-password", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, groups: [sudo], ssh_authorized_keys: [\"KEY\"]}]\n' >user-data", "",
           "user-data", "sudo asks for a password"),
         ("loopback", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ListenAddress 127.0.0.1' >/etc/ssh/sshd_config.d/10-own.conf", "",
-          "sshd", "listens only on 127.0.0.1:22, to which other machines cannot connect (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "sshd", "listens only on 127.0.0.1:22, to which other machines cannot connect (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("not-executable", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /srv/x, content: \"#!/bin/sh\\\\necho\"}]\nruncmd: [/srv/x]\n' >user-data", "",
           "/srv/x", "not executable (mode 0644)"),
         ("state-link", "mv /var/lib/cloud /var/lib/own; ln -s /data/cloud /var/lib/cloud", "", "/var/lib/cloud", "a link to /data/cloud, which does not exist"),
@@ -261,7 +261,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           "", "user-data part-001, line 2", "runcmd: no effect: the value at user-data part-002:1:9 replaces it"),
         ("expired-key", "printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"expiry-time=\\\\\"20200101\\\\\" KEY\"]}]\n' >user-data", "", "user-data", "have expired (expiry-time=)"),
         ("revoked", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'RevokedKeys /etc/ssh/revoked' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "cannot read its list of revoked keys and so refuses every key (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "cannot read its list of revoked keys and so refuses every key (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("rsa-size", "ssh-keygen -q -t rsa -b 2048 -N '' -f /tmp/k; printf '#cloud-config\nusers: [{name: amy, ssh_authorized_keys: [\"%s\"]}]\n' \"$(cat /tmp/k.pub)\" >user-data
           echo 'RequiredRSASize 3072' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "does not accept RSA keys of this size"),
         ("no-terminal", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PermitTTY no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "gives the user no terminal"),
@@ -293,9 +293,9 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           printf '[Match]\nName=eth*\n[Network]\nAddress=192.0.2.10/24\n' >/etc/systemd/network/05-own.network", "",
           "datasource", "99-installer.cfg:1:18: datasource_list does not name it"),
         ("socket-port", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'Port 2222' >/etc/ssh/sshd_config.d/10-own.conf
-          systemctl disable ssh.service; systemctl enable ssh.socket", "", "sshd", "Port has no effect (/etc/ssh/sshd_config.d/10-own.conf)"),
+          systemctl disable ssh.service; systemctl enable ssh.socket", "", "sshd", "Port has no effect (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("socket-allow", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AllowUsers bob' >/etc/ssh/sshd_config.d/10-own.conf
-          systemctl disable ssh.service; systemctl enable ssh.socket", "rmdir /run/sshd || :", "user-data", "AllowUsers (/etc/ssh/sshd_config.d/10-own.conf)"),
+          systemctl disable ssh.service; systemctl enable ssh.socket", "rmdir /run/sshd || :", "user-data", "AllowUsers (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("unit-proxy", "printf '#cloud-config\nusers: [USER]\nruncmd: [apt-get -qq update --error-on=any]\n' >user-data
           rm -f /etc/apt/sources.list.d/*; echo 'deb http://192.0.2.77/debian sid main' >/etc/apt/sources.list; mkdir -p /etc/systemd/system/cloud-final.service.d
           printf '[Service]\nEnvironment=http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
@@ -371,7 +371,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("inactive", "printf '#cloud-config\nusers: [USER]\nruncmd: [chage -d 2020-01-01 -M 30 -I 5 amy]\n' >user-data", "", "user-data", "the password expired"),
         ("no-shadow-line", "printf '#cloud-config\nusers: [USER]\nruncmd: [sed -i /^amy/d /etc/shadow]\n' >user-data", "", "user-data", "/etc/shadow has no line"),
         ("no-attempts", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'MaxAuthTries 0' >/etc/ssh/sshd_config.d/10-own.conf",
-          "", "user-data", "allows no attempt to log in (/etc/ssh/sshd_config.d/10-own.conf)"),
+          "", "user-data", "allows no attempt to log in (/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
         ("user-sessions", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-user-sessions.service", "", "/run/nologin",
           "systemd-user-sessions.service, which removes it, is masked"),
         ("archived", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; mkdir -p /srv/repo; rm -f /etc/apt/sources.list.d/*
@@ -390,6 +390,34 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "eth0", "198.51.100.1 is in no network of eth0's addresses"),
         ("given-host-keys", "printf '#cloud-config\nusers: [USER]\nssh_keys: {ed25519_private: x, ed25519_public: y}\n' >user-data", "", "sshd",
           "ssh_keys is set (user-data part-001:3:11), so cloud-init generated none"),
+        ("late-port", "printf '#cloud-config\nusers: [USER]\nruncmd: [\"echo Port 2222 >/etc/ssh/sshd_config.d/20-own.conf\"]\n' >user-data", "",
+          "sshd", "does not listen on the configured port (/etc/ssh/sshd_config.d/20-own.conf, line 1)"),
+        ("own-address", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf 'Match Address *,!127.0.0.1\n PubkeyAuthentication no\n' >/etc/ssh/sshd_config.d/20-own.conf",
+          "", "user-data", "does not accept keys (/etc/ssh/sshd_config.d/20-own.conf, line 2)"),
+        ("no-passwords", "printf '#cloud-config\npassword: hello\n' >user-data; echo 'ssh_pwauth: false' >/etc/cloud/cloud.cfg.d/99-own.cfg",
+          "", "cloud.cfg", "sshd refuses passwords (ssh_pwauth is false, /etc/cloud/cloud.cfg.d/99-own.cfg:1:13)"),
+        ("keys-directory", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'AuthorizedKeysFile /etc/ssh/keys/%u' >/etc/ssh/sshd_config.d/20-own.conf
+          mkdir /etc/ssh/keys; chmod 777 /etc/ssh/keys", "", "user-data", "/etc/ssh/keys may be written by others (mode 0777)"),
+        ("first-line", "printf '#cloud-config\nssh_pwauth: true\nusers: [{name: amy, plain_text_passwd: x, lock_passwd: false, shell: /bin/bash}]\n' >user-data
+          sed -i '1i PasswordAuthentication no' /etc/ssh/sshd_config", "", "user-data", "(/etc/ssh/sshd_config, line 1)"),
+        ("server-requires", "printf '#cloud-config\nusers: [USER]\n' >user-data; printf '[Service]\nType=oneshot\nExecStart=/bin/false\n' >/etc/systemd/system/vpn.service
+          mkdir -p /etc/systemd/system/ssh.service.d; printf '[Unit]\nRequires=vpn.service\nAfter=vpn.service\n' >/etc/systemd/system/ssh.service.d/own.conf",
+          "", "sshd", "vpn.service, which the unit requires, failed"),
+        ("no-types", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'ssh_genkeytypes: []' >/etc/cloud/cloud.cfg.d/99-own.cfg
+          systemctl mask sshd-keygen; rm -f /etc/ssh/ssh_host_*", "systemctl restart ssh", "sshd", "ssh_genkeytypes is empty (/etc/cloud/cloud.cfg.d/99-own.cfg:1:18)"),
+        ("start-post", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nExecStartPost=/opt/notify\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "cloud-final.service", "spawning /opt/notify: No such file or directory"),
+        ("copied-unit", "sed 's,^ExecStart=.*,ExecStart=/usr/local/bin/cloud-init modules --mode=final,' /usr/lib/systemd/system/cloud-final.service >/etc/systemd/system/cloud-final.service",
+          "", "cloud-final.service", "(changed by /etc/systemd/system/cloud-final.service)"),
+        ("hosts", "printf '#cloud-config\nusers: [USER]\nmanage_etc_hosts: true\nwrite_files: [{path: /etc/hosts, append: true, content: \"10.0.0.5 db\"}]\nruncmd: [getent hosts db]\n' >user-data",
+          "", "user-data", "/etc/hosts lacks the content: manage_etc_hosts (user-data part-001:3:19) writes the file again"),
+        ("image-network", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf 'network: {version: 2, ethernets: {eth0: {addresses: [203.0.113.5/24]}}}\n' >/etc/cloud/cloud.cfg.d/99-own.cfg",
+          "", "nocloud/network-config", "not used, because network is set (/etc/cloud/cloud.cfg.d/99-own.cfg:1:10)"),
+        ("capabilities", "printf '#cloud-config\nusers: [USER]\nruncmd: [touch /srv/a, chown amy /srv/a]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nCapabilityBoundingSet=CAP_NET_ADMIN CAP_DAC_OVERRIDE\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
+          "", "scripts_user", "/etc/systemd/system/cloud-final.service.d/own.conf restricts what a stage may do"),
         // A note.
         ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",
           "touch /srv/x; cloud-init single --name scripts_user --frequency always", "modules-final: scripts_user", "ran since without an error"),
@@ -457,6 +485,14 @@ fn intended_settings_are_not_findings() {
           sed -i 's/^auth.*pam_unix.so.*/auth [success=2 default=ignore] pam_unix.so\\nauth [default=die] pam_faillock.so authfail/' /etc/pam.d/common-auth
           sed -i '1i account required pam_time.so' /etc/pam.d/sshd; echo '*;*;!root;Al0600-2200' >/etc/security/time.conf
           mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Unit]\nPartOf=ssh.service\nBindsTo=ssh.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf"),
+        ("addresses", "printf '#cloud-config\nssh_pwauth: false\nusers: [{name: amy, shell: /bin/bash, ssh_authorized_keys: [\"from=\\\"10.0.0.0/8,127.0.0.1\\\",command=\\\"/usr/bin/git shell\\\" KEY\"]}]\n' >user-data
+          printf 'AllowUsers amy@10.* root@127.0.0.1\nPort 2222\nMatch Address *,!10.0.0.0/8\n PubkeyAuthentication no\n' >/etc/ssh/sshd_config.d/20-own.conf
+          printf '* hard nofile 1024\n* hard as unlimited\n' >/etc/security/limits.d/90-own.conf
+          sed -i '1i account required pam_succeed_if.so uid >= 500 quiet' /etc/pam.d/sshd; echo 'session optional pam_exec.so /not/there' >>/etc/pam.d/sshd"),
+        ("own-files", "printf '#cloud-config\nusers: [USER]\nhostname: web1\nmanage_etc_hosts: localhost\nwrite_files: [{path: /etc/hosts, append: true, content: \"10.0.0.5 db\"}]\n' >user-data
+          cp /usr/lib/systemd/system/cloud-final.service /etc/systemd/system/; mkdir -p /etc/systemd/system/cloud-config.service.d
+          printf '[Unit]\nConditionPathExists=/etc/passwd\n[Service]\nExecStartPost=-/not/there\nRemainAfterExit=no\n' >/etc/systemd/system/cloud-config.service.d/own.conf
+          printf 'Package: snapd\nPin: release *\nPin-Priority: -10\n' >/etc/apt/preferences.d/own"),
         // Containers have no devices.
         ("label", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PARTLABEL=data /data ext4 defaults 0 2' >>/etc/fstab"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables

@@ -1,12 +1,12 @@
 //! What the boot is doing, or how it ended, as systemd and the stages report it; and units that did not run or failed.
 
-use std::time::Duration;
-
 use serde_json::json;
 use system::{Command, System};
 
+use super::journal::{TIMEOUT, ask_journal, of_systemd};
 use super::masks;
 use super::page::Page;
+use super::relations::{UNITS, changed_by, own_files, own_orders, related};
 use crate::finding::{Layer, Severity};
 use crate::json;
 use crate::machine::Machine;
@@ -18,41 +18,21 @@ use crate::units::{self, Unit};
 const LONG_JOB: f64 = 30.0;
 /// Seconds after which the work of a stage probably hangs.
 const VERY_LONG: f64 = 600.0;
-// Wait: doctor | systemctl and journalctl, each | -
-pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Where generators put units that override all others.
 const EARLY: &str = "/run/systemd/generator.early/";
-/// Where administrators put units.
-pub const UNITS: &str = "/etc/systemd/system";
 /// The services of other init systems.
 const SERVICES: [&str; 4] = ["cloud-init-local", "cloud-init", "cloud-config", "cloud-final"];
 /// Processes that are named, each the child of the one before.
 const MAX_PROCESSES: usize = 8;
-/// Lines of the journal that are read, and those that are quoted.
-const JOURNAL_LINES: &str = "100";
-const QUOTED_LINES: usize = 6;
-/// Parts of systemd's lines about a unit that failed again and again, which give no reason, separated by bars.
-const REPEATED: &str = "Scheduled restart job|Start request repeated too quickly|: Failed with result 'exit-code'|Failed to start |\
-    Starting |Stopped ";
 
 /// Settings of a unit by which its program may not write everywhere, or reach everything.
-const RESTRICTIONS: &str =
-    "ProtectSystem= ProtectHome= ReadOnlyPaths= InaccessiblePaths= PrivateUsers= DynamicUser=";
+const RESTRICTIONS: &str = "ProtectSystem= ProtectHome= ReadOnlyPaths= InaccessiblePaths= PrivateUsers= DynamicUser= CapabilityBoundingSet= \
+    SystemCallFilter= NoNewPrivileges=";
 /// Settings by which it may not use the network.
 const ISOLATIONS: &str = "PrivateNetwork= IPAddressDeny= NetworkNamespacePath=";
 /// States of a unit in which commands beside its program run, and the keys with these commands.
 const PHASES: [(&str, &str); 3] =
     [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
-/// systemd's properties that name the units by which it drops the job of a unit or stops it, words about such a unit, and what follows.
-const RELATIONS: [(&str, &str, &str); 7] = [
-    ("Requires", ", which the unit requires,", "the unit did not run"),
-    ("Requisite", ", which has to be active before the unit (Requisite=),", "the unit did not run"),
-    ("BindsTo", ", to which the unit is bound (BindsTo=),", "the unit did not run or was stopped"),
-    ("PartOf", ", of which the unit is a part (PartOf=),", "the unit was stopped"),
-    ("StopPropagatedFrom", ", which stops the unit (PropagatesStopTo=),", "the unit was stopped"),
-    ("Conflicts", " conflicts with the unit (Conflicts=)", "the unit did not run"),
-    ("ConflictedBy", " conflicts with the unit (Conflicts=)", "the unit did not run"),
-];
 /// The maximum number of processes of a stage that are examined.
 const MAX_DESCENDANTS: usize = 64;
 
@@ -105,7 +85,15 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                 json::texts(record, "errors").any(|text| text.contains("was interrupted by SIGTERM"))
             });
             let related = related(machine, unit, is_stopped);
-            if unit.is_failed() && has_ended && unit.get("Result") != "timeout" && related.is_none() {
+            // From 200 on it is of systemd, as of a second program that does not exist.
+            let status = unit.get("ExecMainStatus");
+            let says_so = has_errors || status != "0" && !(status.len() == 3 && status.starts_with('2'));
+            if unit.is_failed()
+                && has_ended
+                && says_so
+                && unit.get("Result") != "timeout"
+                && related.is_none()
+            {
                 continue;
             }
             // Masked by cloud-init's generator: the finding about the other name has the cause.
@@ -367,6 +355,11 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
         (_, "timeout", _) if unit.is_failed() => {
             return Some((format!("systemd ended the stage at its time limit{own}"), again));
         }
+        (_, "exit-code", "0") if unit.is_failed() => {
+            let problem =
+                "the unit failed: a command beside its program, such as ExecStartPre=, ended with an error";
+            return Some((format!("{problem}{own}"), again));
+        }
         (_, result, status) if unit.is_failed() => {
             return Some((format!("the unit failed: {result}, exit status {status}{own}"), again));
         }
@@ -398,94 +391,9 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
     })
 }
 
-/// Why another unit keeps a unit from running.
-pub struct Related {
-    pub problem: String,
-    pub remedy: String,
-    pub details: Vec<String>,
-    /// Whether it is a stage that failed, which has a finding of its own.
-    pub is_failed_stage: bool,
-}
-
-/// Returns the unit by which systemd, in this boot, dropped the job of an inactive unit or stopped it. `is_stopped`: it failed because it was
-/// stopped.
-pub fn related(machine: &Machine, unit: &Unit, is_stopped: bool) -> Option<Related> {
-    if unit.get("ActiveState") != "inactive" && !(is_stopped && unit.is_failed()) {
-        return None;
-    }
-    RELATIONS.iter().find_map(|(key, words, end)| {
-        let names: Vec<&str> = unit.get(key).split(' ').filter(|name| !name.is_empty()).collect();
-        let others = if names.is_empty() { Vec::new() } else { units::show(machine, &names).ok()? };
-        let other = others.iter().find(|other| keeps(key, unit, other))?;
-        let name = other.get("Id");
-        let (is_conflict, has_failed) = (key.starts_with("Conflict"), other.is_failed());
-        let state = match other.get("LoadState") {
-            _ if is_conflict => "",
-            "masked" => " is masked",
-            "loaded" if has_failed => " failed",
-            "loaded" => " is not active",
-            _ => " does not exist",
-        };
-        let remedy = match own_files(unit)[..] {
-            _ if has_failed => format!("systemctl status {name}; correct it, then reboot"),
-            [] => format!("systemctl cat {name}; correct it, then reboot"),
-            _ if *key == "ConflictedBy" => format!("remove Conflicts= from {name}; then reboot"),
-            ref files => format!("remove {key}= from {}, or correct {name}; then reboot", files.join(" or ")),
-        };
-        Some(Related {
-            problem: format!("{name}{words}{state}, so {end}"),
-            remedy,
-            details: if has_failed { ask_journal(machine, &["-u", name]) } else { Vec::new() },
-            is_failed_stage: has_failed && STAGES.iter().any(|stage| stage.unit == name),
-        })
-    })
-}
-
-/// Returns whether a unit is inactive because of another one, to which this property relates it.
-fn keeps(key: &str, unit: &Unit, other: &Unit) -> bool {
-    let (was_checked, is_active) = (unit.was_checked(), other.get("ActiveState") == "active");
-    match key {
-        "Requires" => !was_checked && !is_active && (other.is_failed() || !other.was_checked()),
-        "Requisite" => !was_checked && !is_active,
-        "BindsTo" => !is_active,
-        "PartOf" | "StopPropagatedFrom" => was_checked && !is_active && other.was_checked(),
-        _ => other.was_checked(),
-    }
-}
-
 /// Returns the PATH that a unit's `Environment=` sets.
 fn own_path(unit: &Unit) -> Option<&str> {
     unit.get("Environment").split(' ').find_map(|word| word.trim_matches('"').strip_prefix("PATH="))
-}
-
-/// Returns the last messages of this boot's journal that these options of journalctl select.
-pub fn ask_journal(machine: &Machine, options: &[&str]) -> Vec<String> {
-    let command = Command::new(["journalctl", "-b", "-q", "-o", "cat", "--no-pager", "-n", JOURNAL_LINES]);
-    let command = options.iter().fold(command, |command, word| command.arg(*word));
-    let done = machine.sys.run(&command.timeout(TIMEOUT).accept_all().read_only());
-    done.map(|done| quoted(&done.text())).unwrap_or_default()
-}
-
-/// Returns the last lines that may give a reason, each once; the last ones if there is none.
-fn quoted(journal: &str) -> Vec<String> {
-    let mut reasons: Vec<&str> = Vec::new();
-    for line in journal.lines().filter(|line| !REPEATED.split('|').any(|part| line.contains(part))) {
-        reasons.retain(|known| *known != line);
-        reasons.push(line);
-    }
-    let lines = if reasons.is_empty() { journal.lines().collect() } else { reasons };
-    lines[lines.len().saturating_sub(QUOTED_LINES)..].iter().map(|line| (*line).to_string()).collect()
-}
-
-/// Returns the administrator's files about a unit of a package.
-fn own_files(unit: &Unit) -> Vec<&str> {
-    unit.get("DropInPaths").split(' ').filter(|path| path.starts_with("/etc/")).collect()
-}
-
-/// Returns ` (changed by FILE, …)` for the administrator's files about a unit; empty if there are none.
-pub fn changed_by(unit: &Unit) -> String {
-    let own = own_files(unit);
-    if own.is_empty() { String::new() } else { format!(" (changed by {})", own.join(", ")) }
 }
 
 /// Returns the files of variables that a unit needs, and that do not exist.
@@ -503,8 +411,12 @@ fn missing_variables(sys: &System, unit: &Unit) -> Vec<String> {
 
 /// Returns the last lines of the journal about a unit: its own, and those of systemd that name it in a cycle.
 fn journal(machine: &Machine, unit: &Unit, name: &str) -> Vec<String> {
-    if unit.is_failed() {
+    // The program of the unit ended without an error.
+    if unit.is_failed() && unit.get("ExecMainStatus") != "0" {
         return ask_journal(machine, &["-u", name]);
+    }
+    if unit.is_failed() || unit.was_checked() {
+        return of_systemd(machine, name);
     }
     if unit.get("LoadState") != "loaded" || !unit.is_enabled() {
         return Vec::new();
@@ -516,22 +428,6 @@ fn journal(machine: &Machine, unit: &Unit, name: &str) -> Vec<String> {
     // The journal of early boot may be lost.
     found.extend(own_orders(machine));
     found
-}
-
-/// Returns the units of the administrator, not of packages, that order themselves against the stages.
-pub fn own_orders(machine: &Machine) -> Vec<String> {
-    let files =
-        machine.sys.list(UNITS).unwrap_or_default().into_iter().filter(|file| !file.starts_with("cloud-"));
-    let is_order = |line: &&str| {
-        ["After=", "Before="].iter().any(|key| line.starts_with(key)) && line.contains("cloud-")
-    };
-    let of_file = |file: String| {
-        let text = machine.sys.read_text(format!("{UNITS}/{file}")).ok()?;
-        let orders: Vec<&str> = text.lines().map(str::trim).filter(is_order).collect();
-        (!orders.is_empty())
-            .then(|| format!("{UNITS}/{file} has {}, which may be a cycle", orders.join(" and ")))
-    };
-    files.filter_map(of_file).collect()
 }
 
 /// Returns the jobs other than the stages' that run, with their seconds, if a stage is queued behind them.
@@ -688,22 +584,6 @@ mod tests {
     }
 
     #[test]
-    fn restarts_do_not_hide_the_reason() {
-        let start = "Starting ssh.service - OpenBSD Secure Shell server...\n/usr/sbin/sshd: bad option\n\
-                     ssh.service: Main process exited, code=exited, status=255/EXCEPTION\n\
-                     ssh.service: Failed with result 'exit-code'.\nFailed to start ssh.service - OpenBSD Secure Shell server.\n\
-                     ssh.service: Scheduled restart job, restart counter is at 5.\n";
-        let reasons = [
-            "/usr/sbin/sshd: bad option",
-            "ssh.service: Main process exited, code=exited, status=255/EXCEPTION",
-        ];
-        assert_eq!(quoted(&start.repeat(9)), reasons);
-        assert_eq!(quoted("Starting a\n"), ["Starting a"]);
-        let lines: Vec<String> = (0..9).map(|n| n.to_string()).collect();
-        assert_eq!(quoted(&lines.join("\n")), &lines[3..]);
-    }
-
-    #[test]
     fn units_that_do_not_run_are_explained() {
         let good = "Id=a\nLoadState=loaded\nActiveState=active\nSubState=exited\nUnitFileState=enabled\n\
                     ConditionTimestampMonotonic=7\nConditionResult=yes\nResult=success\nExecMainStatus=0\n";
@@ -727,6 +607,7 @@ mod tests {
                 failed.replace("Status=0", "Status=200") + "DropInPaths=/etc/systemd/b\n",
                 "correct /etc/systemd/b; then reboot",
             ),
+            (failed.replace("=success", "=exit-code"), "a command beside its program"),
             (failed.replace("Status=0", "Status=200"), "reset-failed a.service; then reboot"),
             (
                 failed.replace("=success", "=exit-code") + "DropInPaths=/run/a /etc/systemd/b\n",

@@ -270,6 +270,14 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
         {
             let problem = format!("not used, because network: {{config: disabled}} is set ({})", setting.at);
             page.findings.warning(format!("{top}/{file}"), problem, "remove the setting, or the file");
+        } else if let Some(setting) =
+            inputs.iter().filter_map(|input| input.config.get("network")).next_back()
+            && setting.at.source.as_deref().is_some_and(|source| source.starts_with("/etc/"))
+            && !setting.is_falsy()
+            && let Some((file, _)) = found(&NETWORK_FILES)
+        {
+            let problem = format!("not used, because network is set ({})", setting.at);
+            page.findings.warning(format!("{top}/{file}"), problem, "remove the setting, or the file");
         } else if let Some((file, now)) = found(&NETWORK_FILES)
             && differs_from_cache(machine, top, file, &now)
             && !is_refreshed(inputs)

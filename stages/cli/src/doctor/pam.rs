@@ -8,6 +8,15 @@ const MAX_FILES: usize = 32;
 const ACCESS: &str = "/etc/security/access.conf";
 const LIMITS: &str = "/etc/security/limits.conf";
 const LIMITS_DIRECTORY: &str = "/etc/security/limits.d";
+/// Items of limits.conf(5), values below which no shell runs, and what the user lacks then.
+const LEAST: [(&str, u64, &str); 6] = [
+    ("maxlogins", 1, "login"),
+    ("maxsyslogins", 1, "login"),
+    ("nproc", 1, "process"),
+    ("nofile", 4, "open files"),
+    ("as", 4096, "memory for a shell"),
+    ("data", 64, "memory for a shell"),
+];
 const SHELLS: &str = "/etc/shells";
 const TIMES: &str = "/etc/security/time.conf";
 const FAILLOCK: &str = "/etc/security/faillock.conf";
@@ -196,9 +205,8 @@ impl Rule {
                 ))
             }
             ("pam_limits.so", "session") if argument("conf=").is_none() => {
-                ["maxlogins", "nproc"].iter().find_map(|item| {
-                    let place = limited_by(sys, item, user, groups)?;
-                    let what = if *item == "nproc" { "process" } else { "login" };
+                LEAST.iter().find_map(|(item, least, what)| {
+                    let place = limited_by(sys, (item, *least), user, groups)?;
                     refused(format!("pam_limits.so allows user {} no {what} ({item} in {place})", user.name))
                 })
             }
@@ -222,11 +230,16 @@ impl Rule {
                 refused(format!("pam_listfile.so refuses user {}, whom {file} {lists}", user.name))
             }
             ("pam_succeed_if.so", _) if argument("use_uid").is_none() => {
-                let test = self.arguments.windows(3).find(|words| {
-                    let is_in = words[2].split(':').any(|group| groups.contains(&group));
-                    words[0] == "user" && words[1] == if is_in { "notingroup" } else { "ingroup" }
-                })?;
+                let test = self
+                    .arguments
+                    .windows(3)
+                    .find(|words| fails([&words[0], &words[1], &words[2]], user, groups))?;
                 refused(format!("pam_succeed_if.so refuses user {} ({})", user.name, test.join(" ")))
+            }
+            ("pam_exec.so", _) => {
+                let program = self.arguments.iter().find(|word| word.starts_with('/'))?;
+                (sys.is_live() && !sys.exists(program.as_str())).then_some(())?;
+                refused(format!("pam_exec.so cannot run {program}, which does not exist"))
             }
             (module, _) => is_missing(sys, module).then(|| Refusal {
                 problem: format!(
@@ -265,6 +278,29 @@ impl Rule {
         let now = sys.clock().wall().as_secs();
         let limits = (number("deny", 3)?, number("fail_interval", 900)?, number("unlock_time", 600)?);
         locked(&records, limits, now)
+    }
+}
+
+/// Returns whether a condition of pam_succeed_if(8) certainly does not hold for a user.
+fn fails([field, operator, value]: [&str; 3], user: &User, groups: &[&str]) -> bool {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    let is_in = || value.split(':').any(|group| groups.contains(&group));
+    let order = match (field, value.parse::<u32>()) {
+        ("uid", Ok(value)) => user.uid.cmp(&value),
+        ("gid", Ok(value)) => user.gid.cmp(&value),
+        ("user", _) if operator == "ingroup" => return !is_in(),
+        ("user", _) if operator == "notingroup" => return is_in(),
+        ("user", _) if operator == "=" => return user.name != value && !value.contains(['*', '?', '[']),
+        _ => return false,
+    };
+    match operator {
+        "eq" => order != Equal,
+        "ne" => order == Equal,
+        "lt" | "<" => order != Less,
+        "le" | "<=" => order == Greater,
+        "gt" | ">" => order != Greater,
+        "ge" | ">=" => order == Less,
+        _ => false,
     }
 }
 
@@ -390,7 +426,7 @@ fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
 }
 
 /// Returns the file and the line of limits.conf(5) that allow a user none of this item; `None` also if it depends on more.
-fn limited_by(sys: &System, limited: &str, user: &User, groups: &[&str]) -> Option<String> {
+fn limited_by(sys: &System, (limited, least): (&str, u64), user: &User, groups: &[&str]) -> Option<String> {
     let mut files = sys.list(LIMITS_DIRECTORY).unwrap_or_default();
     files.retain(|name| name.ends_with(".conf"));
     sort::sort(&mut files);
@@ -415,7 +451,11 @@ fn limited_by(sys: &System, limited: &str, user: &User, groups: &[&str]) -> Opti
                 ([item, value], Some(rank))
                     if *item == limited && found.as_ref().is_none_or(|(of, ..)| rank <= *of) =>
                 {
-                    found = Some((rank, *value == "0", format!("{path}, line {number}")));
+                    found = Some((
+                        rank,
+                        value.parse().is_ok_and(|value: u64| value < least),
+                        format!("{path}, line {number}"),
+                    ));
                 }
                 _ => {}
             }
@@ -462,7 +502,7 @@ mod tests {
             ("account sufficient pam_unix.so\naccount required pam_deny.so\n", None),
             (
                 "account [success=1 default=ignore] pam_succeed_if.so user = root\naccount required pam_deny.so\n",
-                None,
+                Some(("sshd, line 2", "pam_deny.so refuses every user")),
             ),
             ("account required pam_nologin.so\n", None),
             ("account required \\\n pam_unix.so\n", None),
@@ -502,6 +542,10 @@ mod tests {
             (
                 "account required pam_succeed_if.so quiet user ingroup wheel\n",
                 Some(("sshd, line 1", "refuses user amy (user ingroup wheel)")),
+            ),
+            (
+                "account required pam_succeed_if.so uid >= 2000\n",
+                Some(("sshd, line 1", "refuses user amy (uid >= 2000)")),
             ),
             ("session required pam_limits.so conf=/etc/own\naccount required pam_limits.so\n", None),
             (
@@ -655,7 +699,7 @@ mod tests {
         ] {
             root.put("etc/security/limits.conf", limits);
             assert_eq!(
-                limited_by(&sys, "maxlogins", &accounts[at], &["amy"]).is_some(),
+                limited_by(&sys, ("maxlogins", 1), &accounts[at], &["amy"]).is_some(),
                 expected,
                 "{limits}"
             );

@@ -7,13 +7,14 @@ use serde_json::Value;
 use state::StageStatus;
 use system::{Command, Deadline, System};
 
-use super::boot::{self, Boot};
+use super::boot::Boot;
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
 use super::disk;
 use super::identification::NO_DATASOURCE;
 use super::output::Output;
 use super::page::Page;
+use super::relations::UNITS;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
@@ -153,6 +154,9 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
             cause::NO_NAMES | cause::UNREACHABLE => {
                 (boot.isolating.first(), "restricts the network of a stage")
             }
+            _ if finding.shows("peration not permitted") => {
+                (boot.restricting.first(), "restricts what a stage may do")
+            }
             _ => continue,
         };
         if let Some(file) = file {
@@ -184,8 +188,7 @@ fn cleaners(sys: &System) -> Vec<String> {
         let names = sys.list(&top).unwrap_or_default().into_iter();
         names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
     };
-    let files =
-        [boot::UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
+    let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
     let is_cleaner = |path: &String| sys.read_text(path).is_ok_and(|text| text.contains("cloud-init clean"));
     files.filter(is_cleaner).map(|path| format!("{path} runs cloud-init clean")).collect()
 }

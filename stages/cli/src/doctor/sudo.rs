@@ -13,6 +13,7 @@ use crate::machine::Machine;
 
 /// The rules that cloud-init writes.
 const RULES: &str = "/etc/sudoers.d/90-cloud-init-users";
+const MAIN: &str = "/etc/sudoers";
 // Wait: doctor | visudo, which checks the rules of sudo | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of users whose rules are listed.
@@ -117,9 +118,14 @@ fn later_rules(sys: &System, user: &str) -> Vec<String> {
             || word.strip_prefix('%').is_some_and(|word| groups.iter().any(|group| group.name == word))
     };
     let mut found = Vec::new();
-    for path in names.iter().map(|name| format!("{top}/{name}")) {
+    for path in names.iter().map(|name| format!("{top}/{name}")).chain([MAIN.to_string()]) {
         let text = sys.read_text(&path).unwrap_or_default();
-        let lines = (1..).zip(text.lines()).filter(|(_, line)| {
+        let mut lines = (1..).zip(text.lines());
+        if path == MAIN {
+            // Before that line are earlier rules.
+            lines.find(|(_, line)| line.contains("includedir"));
+        }
+        let lines = lines.filter(|(_, line)| {
             line.split_whitespace().next().is_some_and(is_meant) && !line.contains("NOPASSWD")
         });
         found.extend(lines.map(|(number, _)| format!("{path}, line {number} asks for a password")));
@@ -163,6 +169,7 @@ mod tests {
     #[test]
     fn later_files_that_ask_for_a_password_are_named() {
         let root = scratch::TempDir::new();
+        root.put("etc/sudoers", "amy ALL=(ALL) ALL\n@includedir /etc/sudoers.d\n%ops ALL=(ALL) ALL\n");
         root.put("etc/group", "ops:x:7:amy\nother:x:8:bob\n");
         for (name, text) in [
             ("90-cloud-init-users", "amy ALL=(ALL) ALL\n"),
@@ -178,7 +185,11 @@ mod tests {
         }
         let found = super::later_rules(&system::System::new(&root), "amy");
         let own = "/etc/sudoers.d/99-own, line";
-        assert_eq!(found, [format!("{own} 3 asks for a password"), format!("{own} 4 asks for a password")]);
+        let main = "/etc/sudoers, line 3 asks for a password".to_string();
+        assert_eq!(
+            found,
+            [format!("{own} 3 asks for a password"), format!("{own} 4 asks for a password"), main]
+        );
     }
 
     #[test]

@@ -8,9 +8,9 @@ use serde_json::json;
 use state::{Cached, Frequency, Instance, Progress};
 use system::{Command, System};
 
-use super::boot::UNITS;
 use super::configuration::{MODULE_LISTS, unknown_datasources};
 use super::page::Page;
+use super::relations::UNITS;
 use crate::finding::{Findings, Layer, Severity};
 use crate::machine::Machine;
 

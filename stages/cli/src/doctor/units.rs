@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use system::Command;
 
+use super::journal::of_systemd;
 use super::masks;
 use super::page::Page;
+use super::relations::{changed_by, related};
 use crate::finding::Layer;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
@@ -15,8 +17,6 @@ use crate::units::{self, Unit};
 // Wait: doctor | journalctl, for systemd's messages of this boot | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// SD_MESSAGE_SPAWN_FAILED of systemd's sd-messages.h.
-const SPAWN_FAILED: &str = "MESSAGE_ID=641257651c1b4ec9a8624d7a40a9e1e7";
 /// Beginnings of the names of units of the stages and of the SSH server.
 const OWN: &str = "cloud-init cloud-config. cloud-final. ssh. sshd.";
 
@@ -27,11 +27,10 @@ pub fn section(machine: &Machine, page: &mut Page) {
     }
     for unit in failed_of_owner(machine) {
         let state = units::show(machine, &[&unit]).unwrap_or_default();
-        let own: String = state.iter().map(super::boot::changed_by).collect();
+        let own: String = state.iter().map(changed_by).collect();
         let problem = format!("the unit failed; scripts or files of the user-data name it{own}");
-        // systemd's lines only: those of the unit may have secrets. The process that cannot start a program says so itself.
-        let of = format!("UNIT={unit}");
-        let details = super::boot::ask_journal(machine, &["_PID=1", &of, "+", SPAWN_FAILED, &of]);
+        // Those of the unit itself may have secrets.
+        let details = of_systemd(machine, &unit);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }
@@ -39,7 +38,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
     for unit in never_started(machine) {
         let name = unit.get("Id");
         // The stage that it follows has a finding of its own.
-        if let Some(other) = super::boot::related(machine, &unit, false) {
+        if let Some(other) = related(machine, &unit, false) {
             page.findings.warning(name, other.problem, other.remedy).layer = Layer::State;
             continue;
         }

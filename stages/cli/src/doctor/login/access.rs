@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use config::Node;
 use modules::{is_cut, key_of, key_paths};
-use system::{Command, User as Account};
+use system::User as Account;
 
 use super::super::{pam, results};
 use super::profile;
-use super::sshd::{Sshd, TIMEOUT, place_of};
+use super::reach::{closed_directory, mounted_above, unsafe_path};
+use super::sshd::{Sshd, is_own_address};
 use super::users::User;
 use crate::machine::Machine;
 
@@ -39,6 +40,8 @@ ChrootDirectory|cannot use its ChrootDirectory|create the directory; it and thos
 #[derive(Default)]
 struct Keys {
     files: Vec<String>,
+    /// The line of sshd's configuration that sets them, in parentheses.
+    place: String,
     /// Whether one has keys for a login as this user.
     has_file: bool,
     /// Whether one has keys that only name another user.
@@ -105,8 +108,8 @@ impl Access {
         if let Some(keyword) =
             refusal.filter(|_| gets_keys || keys.has_file || access.password_refused_by.is_none())
         {
-            let problem =
-                format!("sshd refuses the user by its setting {keyword}{}", place_of(machine, keyword));
+            let place = sshd.as_ref().map_or(String::new(), |sshd| sshd.place_of(machine, keyword));
+            let problem = format!("sshd refuses the user by its setting {keyword}{place}");
             access.problem(problem, "change the setting, then: systemctl reload ssh");
         }
         if let Some(sshd) = &sshd {
@@ -114,7 +117,7 @@ impl Access {
                 access.refusing_setting(machine, account, sshd, &keys, gets_keys).unwrap_or_default();
             let mut rows = REFUSALS.lines().map(|row| row.splitn(3, '|').collect::<Vec<_>>());
             if let Some([_, what, remedy]) = rows.find(|row| row[0] == keyword).as_deref() {
-                let problem = format!("sshd {what}{}", place_of(machine, keyword));
+                let problem = format!("sshd {what}{}", sshd.place_of(machine, keyword));
                 access.problem(problem, &format!("{remedy}, then: systemctl reload ssh"));
                 access.has_key = false;
             }
@@ -134,7 +137,7 @@ impl Access {
         // Without its settings, on a machine that runs, it is not known which files sshd reads.
         if gets_keys && !keys.has_file && (sshd.is_some() || !sys.is_live() || !sys.exists(home)) {
             let (problem, remedy) = match sys.exists(home) {
-                true => without_keys(machine, user, merged, &keys, has_errors),
+                true => without_keys(machine, user, account, merged, &keys, has_errors),
                 false => (
                     format!("the home directory {home} does not exist{}", mounted_above(machine, home)),
                     KEY_ERRORS.to_string(),
@@ -211,7 +214,8 @@ impl Access {
             None => ".ssh/authorized_keys".into(),
         };
         let files = key_paths(&files, account).into_iter().map(|(path, _)| path).collect();
-        let mut found = Keys { files, ..Keys::default() };
+        let place = sshd.map_or(String::new(), |sshd| sshd.place_of(machine, "AuthorizedKeysFile"));
+        let mut found = Keys { files, place, ..Keys::default() };
         let is_strict = sshd.is_none_or(|sshd| sshd.is_yes("strictmodes"));
         for file in &found.files {
             let Ok(text) = machine.sys.read_text(file) else { continue };
@@ -233,15 +237,18 @@ impl Access {
                 self.cut_file = Some(file.clone());
             }
             let today = system::log_time(machine.sys.clock().wall());
-            if valid().all(|(line, _)| has_expired(line, &today)) {
-                let problem = format!("the keys in {file} have expired (expiry-time=)");
-                self.problem(problem, "remove the option, or set a later time");
+            let mut refusals = valid().map(|(line, _)| refusing_option(line, &today));
+            if let Some(Some(why)) = refusals.next()
+                && refusals.all(|refusal| refusal.is_some())
+            {
+                self.problem(format!("the keys in {file} {why}"), "remove or correct the option of the key");
                 continue;
             }
             // A directory of another user is closed as well: it is not to be opened, but to be given to the user.
             if let Some((path, why)) = unsafe_path(machine, file, account).filter(|_| is_strict) {
                 let problem = format!("sshd ignores the keys in {file}, because {path} {why}");
-                self.problem(problem, &format!("chown {}: {path}; chmod go-w {path}", account.name));
+                let owner = if path.starts_with(&*account.home) { &account.name } else { "root" };
+                self.problem(problem, &format!("chown {owner}: {path}; chmod go-w {path}"));
             } else if let Some(closed) = closed_directory(machine, file, account, gids) {
                 let problem = format!("sshd cannot read {file}, because the user may not enter {closed}");
                 if !is_reported {
@@ -322,6 +329,11 @@ impl Access {
         let hash = fields.get(1).copied().unwrap_or_default();
         let is_locked = hash.starts_with(['!', '*']) || hash == "x";
         self.has_password = !is_locked && !hash.is_empty();
+        if self.has_password && is_cut_hash(hash) {
+            let problem = "the password hash in /etc/shadow is cut off, so no password is right";
+            self.problem(problem.into(), "a shell replaces $NAME in double quotes: quote the hash with ' where it is made; passwd sets another");
+            self.has_password = false;
+        }
         if needs_unlocked && hash.starts_with('!') && self.has_key {
             let problem = "the account is locked, and sshd does not use PAM, so it refuses the key";
             self.problem(problem.into(), &format!("usermod -p '*' {}, or set UsePAM yes", user.name));
@@ -398,6 +410,7 @@ impl Access {
 fn without_keys(
     machine: &Machine,
     user: &User<'_>,
+    account: &Account,
     merged: &Node,
     keys: &Keys,
     has_errors: bool,
@@ -412,8 +425,7 @@ fn without_keys(
         let problem = format!("a login with its keys only names another user, because of {key}{place}");
         return (problem, format!("set {key}: false for a new instance, or log in as that user"));
     }
-    let problem =
-        format!("SSH keys are configured, but {file} has none{}", place_of(machine, "AuthorizedKeysFile"));
+    let problem = format!("SSH keys are configured, but {file} has none{}", keys.place);
     let files = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
     let is_same = |entry: &&Node| {
         entry.get("path").and_then(Node::as_str) == Some(file)
@@ -423,6 +435,11 @@ fn without_keys(
         let remedy = "remove the file from write_files, or set append: true and defer: true there";
         return (format!("{problem}: write_files replaces it ({})", entry.at), remedy.into());
     }
+    // cloud-init then writes the usual file, which sshd does not read.
+    if let Some((path, why)) = unsafe_path(machine, file, account) {
+        let problem = format!("{problem}: {path} {why}, so cloud-init and sshd do not use it");
+        return (problem, format!("chown root: {path}; chmod go-w {path}; {}", results::repeat("ssh")));
+    }
     let repeat = results::repeat("users_groups");
     let without_errors = format!(
         "users_groups had no error: a script or service changed the file since, or the keys were configured later; {repeat}"
@@ -430,74 +447,31 @@ fn without_keys(
     (problem, if has_errors { KEY_ERRORS.into() } else { without_errors })
 }
 
-/// Returns whether a key has an option `expiry-time` with a day before that of this time, `YYYY-MM-DD …`.
-fn has_expired(line: &str, now: &str) -> bool {
+/// Returns whether a hash of crypt(5) is shorter than those of its kind, or of no kind and no hash of DES.
+fn is_cut_hash(hash: &str) -> bool {
+    let least = match hash.get(..3) {
+        Some("$6$") => 86,
+        Some("$5$" | "$y$") => 43,
+        Some("$1$") => 22,
+        _ => return !hash.starts_with(['$', '_']) && hash.len() < 13,
+    };
+    hash.rsplit('$').next().is_none_or(|end| end.len() < least)
+}
+
+/// Returns why no user can log in with a key at this time, `YYYY-MM-DD …`, because of its options.
+fn refusing_option(key: &str, now: &str) -> Option<&'static str> {
+    let value = |name: &str| key.split_once(name)?.1.split('"').next();
     let today: String = now.chars().filter(char::is_ascii_digit).take(8).collect();
-    let time = line.split_once("expiry-time=\"").and_then(|(_, rest)| rest.get(..8));
-    time.is_some_and(|day| day < today.as_str())
+    if value("expiry-time=\"").and_then(|time| time.get(..8)).is_some_and(|day| day < today.as_str()) {
+        return Some("have expired (expiry-time=)");
+    }
+    let is_own = value("from=\"").is_some_and(|list| list.split(',').all(is_own_address));
+    is_own.then_some("are accepted from this machine only (from=)")
 }
 
 /// Returns the bits of an RSA key of so many base64 digits: without its type and exponent, and rounded.
 fn rsa_size(digits: usize) -> usize {
     (digits * 6).saturating_sub(184) / 64 * 64
-}
-
-/// Returns the first of a key file, its directory and the home directory that others may write, and why sshd minds it.
-fn unsafe_path(machine: &Machine, file: &str, account: &Account) -> Option<(String, String)> {
-    let home = account.home.trim_end_matches('/');
-    let directory = file.rsplit_once('/').map_or("/", |(directory, _)| directory);
-    let paths = [home, directory, file].map(|path| path.trim_end_matches('/'));
-    paths.iter().filter(|path| path.starts_with(home)).find_map(|path| {
-        let meta = machine.sys.metadata(path).ok()?;
-        let mode = meta.permissions().mode();
-        // sshd reads the file as the user.
-        let access = if meta.is_dir() { 0o001 } else { 0o004 };
-        let why = if meta.uid() != 0 && meta.uid() != account.uid {
-            format!("belongs to user {}", meta.uid())
-        } else if mode & 0o022 != 0 {
-            format!("may be written by others (mode {:04o})", mode & 0o7777)
-        } else if meta.uid() == 0 && account.uid != 0 && mode & access == 0 {
-            "belongs to root and cannot be read by the user".to_string()
-        } else {
-            return None;
-        };
-        Some(((*path).to_string(), why))
-    })
-}
-
-/// Returns the first directory above a file that the user may not enter. sshd reads files of keys as the user.
-fn closed_directory(machine: &Machine, file: &str, account: &Account, gids: &[u32]) -> Option<String> {
-    let mut above = file.match_indices('/').map(|(end, _)| if end == 0 { "/" } else { &file[..end] });
-    let is_closed = |directory: &&str| {
-        machine.sys.metadata(directory).is_ok_and(|meta| {
-            let bit = match () {
-                () if meta.uid() == account.uid => 0o100,
-                () if gids.contains(&meta.gid()) => 0o010,
-                () => 0o001,
-            };
-            meta.permissions().mode() & bit == 0
-        })
-    };
-    // An access control list may let the user in.
-    let is_refused = |directory: &&str| {
-        let ids = [format!("--reuid={}", account.uid), format!("--regid={}", account.gid)];
-        let command = Command::new(["setpriv", &ids[0], &ids[1], "--init-groups", "test", "-x", directory]);
-        !machine
-            .sys
-            .run(&command.timeout(TIMEOUT).read_only().accept_all())
-            .is_ok_and(|output| output.code == 0)
-    };
-    above
-        .find(|directory| account.uid != 0 && is_closed(directory) && is_refused(directory))
-        .map(str::to_string)
-}
-
-/// Returns ` (PATH is mounted …)` if a file system above a home directory may hide it.
-fn mounted_above(machine: &Machine, home: &str) -> String {
-    let mounts = machine.sys.mounts().unwrap_or_default();
-    let above =
-        mounts.iter().rev().find(|mount| mount.mount_point != "/" && home.starts_with(&mount.mount_point));
-    above.map_or(String::new(), |mount| format!(" ({}, which is mounted there, may hide it)", mount.source))
 }
 
 #[cfg(test)]
@@ -516,6 +490,43 @@ mod tests {
             ("<your key here>".into(), false),
         ] {
             assert_eq!(key_of(&line).is_some(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn hashes_that_are_cut_off_are_known() {
+        let long = |start: &str, length: usize| start.to_string() + &"x".repeat(length);
+        for (hash, expected) in [
+            (long("$6$salt$", 86), false),
+            (long("$6$rounds=9$salt$", 86), false),
+            (long("$6$salt$", 85), true),
+            (long("$y$j9T$salt$", 43), false),
+            ("$2b$12$".to_string() + &"x".repeat(53), false),
+            ("$6$salt".into(), true),
+            // Of a kind that is not known, and DES.
+            ("$sm3$salt$x".into(), false),
+            ("abcdefghijklm".into(), false),
+            ("/x.Y".into(), true),
+        ] {
+            assert_eq!(is_cut_hash(&hash), expected, "{hash}");
+        }
+    }
+
+    #[test]
+    fn options_that_refuse_every_login_are_found() {
+        for (options, expected) in [
+            ("no-pty", ""),
+            ("expiry-time=\"20200101\"", "expiry-time"),
+            ("expiry-time=\"20400101\"", ""),
+            ("no-pty,from=\"127.0.0.1,::1\"", "from"),
+            ("from=\"127.0.0.1,10.*\"", ""),
+        ] {
+            let found = refusing_option(&format!("{options} ssh-ed25519 AAAA"), "2030-01-02 03:04:05");
+            let found = found.unwrap_or_default();
+            assert!(
+                found.contains(expected) && found.is_empty() == expected.is_empty(),
+                "{options}: {found}"
+            );
         }
     }
 
@@ -549,7 +560,8 @@ mod tests {
             let merged = config::yaml::parse("t", text).unwrap().root;
             let user = User { name: name.into(), at: Position::default(), map: None, is_default: false };
             let keys = Keys { files: vec![file.into()], is_redirected, ..Keys::default() };
-            let (problem, remedy) = without_keys(&machine, &user, &merged, &keys, has_errors);
+            let account = &system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\n")[0];
+            let (problem, remedy) = without_keys(&machine, &user, account, &merged, &keys, has_errors);
             assert!(format!("{problem}\n{remedy}").contains(expected), "{text}: {problem}: {remedy}");
         }
     }
@@ -558,14 +570,14 @@ mod tests {
     fn locked_and_expired_accounts_are_reported() {
         let user = User { name: "al".into(), at: Position::default(), map: None, is_default: false };
         for (line, problem, has_password) in [
-            ("al:$6$x:1::::::", "", true),
-            ("al:!$6$x:1::::::", "locked", false),
+            ("al:$z$x:1::::::", "", true),
+            ("al:!$z$x:1::::::", "locked", false),
             ("al:!:1::::::", "locked", false),
-            ("al:$6$x:1:::::20:", "expired", false),
-            ("al:$6$x:1:0:30:7:5::", "days in which it could still be changed are over", false),
-            ("al:$6$x:90:0:30:7:5::", "", true),
-            ("al:$6$x:1:0:30:7:::", "", true),
-            ("al:$6$x:1:::::2000:", "", true),
+            ("al:$z$x:1:::::20:", "expired", false),
+            ("al:$z$x:1:0:30:7:5::", "days in which it could still be changed are over", false),
+            ("al:$z$x:90:0:30:7:5::", "", true),
+            ("al:$z$x:1:0:30:7:::", "", true),
+            ("al:$z$x:1:::::2000:", "", true),
         ] {
             let mut access = Access::default();
             access.password(line, &user, true, false, Duration::from_secs(86_400 * 100));
@@ -584,7 +596,7 @@ mod tests {
             ("al:!:0::::::", false, "neither used nor changed"),
             ("al:!:1:0:7::::", false, "neither used nor changed"),
             ("al:!:1:0:99999::::", false, ""),
-            ("al:$6$x:0::::::", false, ""),
+            ("al:$z$x:0::::::", false, ""),
         ] {
             let mut access = Access { has_key: true, ..Access::default() };
             access.password(line, &user, false, needs_unlocked, Duration::from_secs(86_400 * 100));

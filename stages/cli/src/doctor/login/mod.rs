@@ -2,6 +2,7 @@
 
 mod access;
 mod profile;
+mod reach;
 mod server;
 mod sshd;
 mod users;
@@ -20,7 +21,7 @@ use crate::machine::Machine;
 use crate::units;
 use access::{Access, KEY_SOURCES};
 use server::{NO_HOST_KEYS, SERVERS, addresses, passwords, server};
-use sshd::{Sshd, place_of};
+use sshd::Sshd;
 use users::User;
 
 pub use users::configured_users;
@@ -92,17 +93,15 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     let gets_keys = users.iter().any(|user| user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys"));
     let runs_sshd = sys.is_live() && server(machine, gets_keys, page);
     // Then none are generated.
-    if let Some(keys) = merged.get("ssh_keys")
+    let given = merged.get("ssh_keys").map(|keys| (keys, "ssh_keys is set", "; these are no private keys"));
+    let types = merged.get("ssh_genkeytypes").filter(|types| types.is_falsy());
+    if let Some((node, what, end)) = given.or(types.map(|types| (types, "ssh_genkeytypes is empty", "")))
         && let Some(finding) =
             page.findings.all.iter_mut().find(|finding| finding.problem.starts_with(NO_HOST_KEYS))
     {
-        let what =
-            format!("ssh_keys is set ({}), so cloud-init generated none; these are no private keys", keys.at);
-        finding.details.insert(0, what);
-        finding.remedy = format!(
-            "correct ssh_keys, or remove it, for a new instance; on this machine: {}",
-            finding.remedy
-        );
+        finding.details.insert(0, format!("{what} ({}), so cloud-init generated none{end}", node.at));
+        finding.remedy =
+            format!("correct or remove that key, for a new instance; on this machine: {}", finding.remedy);
     }
     let has_errors = page.findings.all.iter().any(|finding| {
         finding.place.contains(": ssh")
@@ -149,7 +148,10 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
             }
             _ => ("passwords", "set ssh_pwauth: true, or ssh_authorized_keys"),
         };
-        let file = place_of(machine, keyword);
+        let file = match merged.get("ssh_pwauth").filter(|node| node.as_bool() == Some(false)) {
+            Some(node) if keyword != "PermitRootLogin" => format!(" (ssh_pwauth is false, {})", node.at),
+            _ => Sshd::of(machine, &name).unwrap_or_default().place_of(machine, keyword),
+        };
         let problem = format!("user {name} has a password and no SSH key, and sshd refuses {what}{file}");
         page.findings.warning(place, problem, remedy);
     }

@@ -23,6 +23,12 @@ pub fn refusal(sys: &System, account: &User) -> Option<(String, String)> {
     files.insert(0, "/etc/profile".into());
     // The shell reads the first one.
     files.extend(own.iter().map(|name| format!("{home}/{name}")).find(|path| sys.exists(path)));
+    // Those files read them.
+    files.extend(
+        ["/etc/bash.bashrc".to_string(), format!("{home}/.bashrc")]
+            .into_iter()
+            .filter(|_| account.shell.ends_with("/bash")),
+    );
     let line = |file: &String| Some(format!("{file}, line {}", exit(&sys.read_text(file).ok()?)?));
     Some((files.iter().find_map(line)?, "this exit ends each login".into()))
 }
@@ -103,10 +109,11 @@ mod tests {
             ("", "/bin/sh", Some("/home/amy/.profile, line 1")),
             ("home/amy/.bash_profile", "/bin/bash", None),
             ("", "/bin/sh", Some("/home/amy/.profile, line 1")),
+            ("home/amy/.bashrc", "/bin/bash", Some("/home/amy/.bashrc, line 2")),
             ("etc/profile.d/own.sh", "/bin/bash", Some("/etc/profile.d/own.sh, line 2")),
         ] {
             if !put.is_empty() {
-                root.put(put, if put.starts_with("etc") { "\nexit 1\n" } else { "" });
+                root.put(put, if put.ends_with("profile") { "" } else { "\nexit 1\n" });
             }
             let accounts = system::parse_passwd(&format!("amy:x:1000:1000::/home/amy:{shell}\n"));
             let found = refusal(&sys, &accounts[0]).map(|(at, _)| at);

@@ -5,14 +5,19 @@ use std::net::SocketAddr;
 use config::Node;
 use system::Command;
 
-use super::super::{boot, page::Page};
-use super::sshd::{Sshd, TIMEOUT, place_of};
+use super::super::boot::number_of;
+use super::super::journal::ask_journal;
+use super::super::page::Page;
+use super::super::relations::{changed_by, own_orders, related};
+use super::sshd::{Sshd, TIMEOUT};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
-use crate::units;
+use crate::units::{self, Unit};
 
 /// The beginning of a problem.
 pub const NO_HOST_KEYS: &str = "there are no host keys";
+/// The units of the server.
+const NAMES: [&str; 4] = ["ssh.service", "sshd.service", "ssh.socket", "sshd.socket"];
 /// Where the SSH server may be.
 pub const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 
@@ -26,8 +31,9 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
         }
         return false;
     }
-    let names = ["ssh.service", "sshd.service", "ssh.socket", "sshd.socket"];
-    let units = units::show(machine, &names).unwrap_or_default();
+    let mut units = units::show(machine, &NAMES).unwrap_or_default();
+    // One may be another name of the other.
+    units.dedup_by(|a, b| a.get("Id") == b.get("Id"));
     let loaded: Vec<_> = units.iter().filter(|unit| unit.get("LoadState") == "loaded").collect();
     let is_wanted =
         loaded.iter().any(|unit| matches!(unit.get("UnitFileState"), "enabled" | "enabled-runtime"));
@@ -84,10 +90,15 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     let finding = page.findings.add(severity, "sshd", problem, remedy);
     if is_wanted && !runs {
         finding.details = match never_tried {
-            true => boot::own_orders(machine),
-            false => boot::ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
+            true => own_orders(machine),
+            false => ask_journal(machine, &["-u", "ssh", "-u", "sshd"]),
         };
-        finding.problem += &loaded.iter().map(|unit| boot::changed_by(unit)).collect::<String>();
+        finding.problem += &loaded.iter().map(|unit| changed_by(unit)).collect::<String>();
+        let enabled = || loaded.iter().filter(|unit| unit.is_enabled());
+        if let Some(other) = enabled().find_map(|unit| related(machine, unit, false)) {
+            finding.problem += &format!(": {}", other.problem);
+            (finding.remedy, finding.details) = (other.remedy, other.details);
+        }
     }
     page.findings.layer = Layer::Login;
     runs
@@ -96,9 +107,9 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
 /// Reports ports of the running SSH server on which another program listens; it serves the others.
 fn taken_ports(machine: &Machine, page: &mut Page) {
     let units = ["ssh.service", "sshd.service"];
-    let Some(pid) = units.iter().find_map(|unit| boot::number_of(machine, unit, "MainPID")) else { return };
+    let Some(pid) = units.iter().find_map(|unit| number_of(machine, unit, "MainPID")) else { return };
     let of_process = format!("_PID={pid}");
-    let ask = |text: &str| boot::ask_journal(machine, &[&of_process, "--grep", text]);
+    let ask = |text: &str| ask_journal(machine, &[&of_process, "--grep", text]);
     let mut messages = ask("Bind to port .* failed: Address already in use");
     messages.retain(|line| {
         let bound = line.split_once("Bind to port ").and_then(|(_, rest)| rest.split_once(" failed"));
@@ -126,18 +137,34 @@ fn no_password(machine: &Machine) -> bool {
 /// Reports that sshd listens only on addresses to which other machines cannot connect.
 pub fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
     let own = machine.sys.link_addresses().unwrap_or_default();
-    let sockets = units::show(machine, &["ssh.socket", "sshd.socket"]).unwrap_or_default();
+    let sockets = units::show(machine, &NAMES).unwrap_or_default();
     // A socket of systemd for all IPv6 addresses accepts IPv4, too.
     let of_socket =
         sockets.iter().filter(|unit| unit.get("ActiveState") == "active").flat_map(|unit| unit.all("Listen"));
     let of_socket: Vec<&str> = of_socket.filter_map(|at| at.split(' ').next()).collect();
     let is_port = |at: &&str| sshd.values("port").any(|port| at.rsplit(':').next() == Some(port));
-    let place = place_of(machine, "Port");
+    let place = sshd.place_of(machine, "Port");
     if !place.is_empty() && !of_socket.is_empty() && !of_socket.iter().any(is_port) {
         let problem =
             format!("Port has no effect{place}: the socket of systemd listens on {}", of_socket.join(", "));
         let remedy = "set ListenStream of ssh.socket (systemctl edit ssh.socket), or: systemctl disable --now ssh.socket; systemctl enable --now ssh.service";
-        page.findings.add(Severity::Note, "sshd", problem, remedy);
+        page.findings.warning("sshd", problem, remedy);
+    }
+    // A row of a listening socket in the tables of the kernel.
+    let listens = |at: &str| {
+        let port = at.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
+        let row = format!(":{:04X} {:08}", port.unwrap_or_default(), 0);
+        let read = |path: &str| machine.sys.read_text(path).unwrap_or_default();
+        [read("/proc/net/tcp"), read("/proc/net/tcp6")].iter().any(|table| table.contains(&row))
+    };
+    let is_active = |unit: &Unit| unit.get("ActiveState") == "active";
+    if of_socket.is_empty() && sockets.iter().any(is_active) && !sshd.values("listenaddress").any(listens) {
+        let problem = format!("does not listen on the configured port{place}, which was set after its start");
+        page.findings.error(
+            "sshd",
+            problem,
+            "systemctl restart ssh (or sshd); in user-data: at the end of runcmd",
+        );
     }
     let all = if of_socket.is_empty() { sshd.values("listenaddress").collect() } else { of_socket.clone() };
     let is_open = |at: &&str| match at.parse::<SocketAddr>() {
@@ -148,17 +175,15 @@ pub fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
         Err(_) => true,
     };
     if own.iter().any(|address| address.global) && !all.is_empty() && !all.iter().any(is_open) {
-        let file = ["ListenAddress", "AddressFamily"]
-            .map(|keyword| place_of(machine, keyword))
-            .into_iter()
-            .find(|file| !file.is_empty());
-        let problem = format!(
-            "listens only on {}, to which other machines cannot connect{}",
-            all.join(", "),
-            file.unwrap_or_default()
-        );
-        // A note: a tunnel may lead to it.
-        page.findings.add(Severity::Note, "sshd", problem, "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh");
+        let file = ["ListenAddress", "AddressFamily"].map(|keyword| sshd.place_of(machine, keyword));
+        let file = match of_socket.is_empty() {
+            true => file.into_iter().find(|file| !file.is_empty()).unwrap_or_default(),
+            false => sockets.iter().map(changed_by).collect(),
+        };
+        let problem =
+            format!("listens only on {}, to which other machines cannot connect{file}", all.join(", "));
+        let remedy = "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh";
+        page.findings.warning("sshd", problem, remedy);
     }
 }
 
@@ -170,7 +195,7 @@ pub fn passwords(machine: &Machine, merged: &Node, sshd: &Sshd, page: &mut Page)
     if sshd.is_yes("passwordauthentication") != wanted {
         let place = place_at(&node.at, "ssh_pwauth");
         let does = if wanted { "does not accept" } else { "accepts" };
-        let own = place_of(machine, "PasswordAuthentication");
+        let own = sshd.place_of(machine, "PasswordAuthentication");
         let problem = format!("ssh_pwauth is {wanted}, but sshd {does} passwords{own}");
         page.findings.error(
             place,

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use system::Command;
+use system::{Command, System};
 
 use crate::machine::Machine;
 
 // Wait: doctor | sshd, which prints its settings | -
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+const MAIN: &str = "/etc/ssh/sshd_config";
+const DIRECTORY: &str = "sshd_config.d";
+/// An address of no network that a configuration names (RFC 5737).
+const ELSEWHERE: &str = "203.0.113.200";
 
 /// Where a socket starts sshd, it lacks a directory of its unit before the first connection, and prints nothing. It gets one in a /run
 /// that no other process sees.
@@ -16,12 +21,21 @@ const IN_OWN_RUN: &str =
 
 /// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` prints them, in lower case or, as newer releases do, as
 /// sshd_config(5) spells them.
+#[derive(Default)]
 pub struct Sshd(String);
 
 impl Sshd {
-    /// Returns the settings for a user; `None` if the server does not show them.
+    /// Returns the settings for a user; `None` if the server does not show them. Where a `Match` excepts this machine, they are those for
+    /// another one.
     pub fn of(machine: &Machine, user: &str) -> Option<Sshd> {
-        let connection = format!("user={user},host=localhost,addr=127.0.0.1");
+        let mut address = "127.0.0.1";
+        read(&machine.sys, MAIN, false, &mut |_, _, line, _| {
+            // Others may be those of a bastion.
+            if line.contains("!127.") && line.split('!').skip(1).all(is_own_address) {
+                address = ELSEWHERE;
+            }
+        });
+        let connection = format!("user={user},host=localhost,addr={address}");
         let ask = |words: &[&str]| {
             let command = Command::new(words.iter().copied()).arg(&connection).timeout(TIMEOUT).read_only();
             machine.sys.run(&command).ok()
@@ -29,6 +43,22 @@ impl Sshd {
         let settings =
             ask(&["sshd", "-T", "-C"]).or_else(|| ask(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]));
         Some(Sshd(settings?.text()))
+    }
+
+    /// Returns ` (FILE, line LINE)` for the line that sets a keyword as it is for the user; empty if none does.
+    pub fn place_of(&self, machine: &Machine, keyword: &str) -> String {
+        let value = self.values(keyword).next();
+        // Outside of `Match` only the first line counts.
+        let (mut best, mut place, mut has_main) = (4, String::new(), false);
+        read(&machine.sys, MAIN, false, &mut |file, number, line, is_matched| {
+            let Some(own) = value_of(line, keyword).filter(|_| is_matched || !has_main) else { return };
+            has_main |= !is_matched;
+            let rank = u8::from(is_matched) + if own.split_whitespace().next() == value { 0 } else { 2 };
+            if rank < best {
+                (best, place) = (rank, format!(" ({file}, line {number})"));
+            }
+        });
+        place
     }
 
     pub fn values<'a>(&'a self, keyword: &str) -> impl Iterator<Item = &'a str> {
@@ -72,14 +102,21 @@ impl Sshd {
             || accepted.any(|name| name == kind || is_rsa && matches!(name, "rsa-sha2-256" | "rsa-sha2-512"))
     }
 
-    /// Returns the setting that refuses a user in these groups.
+    /// Returns the setting that refuses a user in these groups: of patterns `USER@HOST` those that refuse other machines than this one.
     pub fn refusal(&self, user: &str, groups: &[&str]) -> Option<&'static str> {
         let lists = |keyword: &str, names: &[&str]| {
-            let user_part = |pattern: &str| pattern.split('@').next().unwrap_or_default().to_string();
-            let patterns: Vec<String> = self.values(keyword).map(user_part).collect();
+            let mut all = self
+                .values(keyword)
+                .map(|pattern| pattern.split_once('@').unwrap_or((pattern, "*")))
+                .peekable();
+            let is_set = all.peek().is_some();
+            let counts = |host: &str| match keyword.starts_with("deny") {
+                true => host == "*",
+                false => !is_own_address(host),
+            };
             let is_in =
-                names.iter().any(|name| patterns.iter().any(|pattern| matches_pattern(pattern, name)));
-            (!patterns.is_empty(), is_in)
+                all.any(|(user, host)| counts(host) && names.iter().any(|name| matches_pattern(user, name)));
+            (is_set, is_in)
         };
         match (
             lists("denyusers", &[user]),
@@ -96,29 +133,42 @@ impl Sshd {
     }
 }
 
+/// Returns whether a pattern of addresses is of this machine only.
+pub fn is_own_address(pattern: &str) -> bool {
+    ["127.", "::1", "localhost"].iter().any(|own| pattern.starts_with(own))
+}
+
 /// Returns whether a name matches a pattern of ssh_config(5), in which brackets are ordinary characters.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     pattern == name || !pattern.contains(['[', '\\']) && netconfig::glob_match(pattern, name)
 }
 
-/// Returns ` (FILE)` for the file of sshd_config.d, or the main one, that sets a keyword first; empty if none does.
-pub fn place_of(machine: &Machine, keyword: &str) -> String {
-    let sys = &machine.sys;
-    let top = "/etc/ssh/sshd_config.d";
-    let mut files: Vec<String> =
-        sys.list(top).unwrap_or_default().iter().map(|name| format!("{top}/{name}")).collect();
-    sort::sort(&mut files);
-    files.push("/etc/ssh/sshd_config".into());
-    let sets = |path: &&String| {
-        let text = sys.read_text(path.as_str()).unwrap_or_default();
-        text.lines().any(|line| {
-            line.trim_start()
-                .split([' ', '\t', '='])
-                .next()
-                .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
-        })
-    };
-    files.iter().find(sets).map_or(String::new(), |path| format!(" ({path})"))
+/// What is done with a line of sshd's configuration: its file and number, the line, and whether it counts only for some connections.
+type See<'a> = dyn FnMut(&str, usize, &str, bool) + 'a;
+
+/// Reads the lines of sshd's configuration in sshd's order. Of two that set a keyword the first counts, but one below a `Match` that
+/// applies overrides those outside.
+fn read(sys: &System, file: &str, mut is_matched: bool, see: &mut See<'_>) {
+    let text = sys.read_text(file).unwrap_or_default();
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(value) = value_of(line, "match") {
+            is_matched = value != "all";
+        }
+        if value_of(line, "include").is_some_and(|value| value.contains(DIRECTORY)) && file == MAIN {
+            let mut names = sys.list(format!("/etc/ssh/{DIRECTORY}")).unwrap_or_default();
+            sort::sort(&mut names);
+            for name in names.iter().filter(|name| name.ends_with(".conf")) {
+                read(sys, &format!("/etc/ssh/{DIRECTORY}/{name}"), is_matched, see);
+            }
+        }
+        see(file, number, line, is_matched);
+    }
+}
+
+/// Returns the value of a line that sets a keyword.
+fn value_of<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
+    let (word, value) = line.trim().split_once([' ', '\t', '='])?;
+    word.eq_ignore_ascii_case(keyword).then(|| value.trim_matches([' ', '\t', '=', '"']))
 }
 
 #[cfg(test)]
@@ -131,6 +181,9 @@ mod tests {
             ("port 22\n", None),
             ("allowusers bob\nallowusers al*@10.0.0.0/8\n", None),
             ("allowusers bob\n", Some("AllowUsers")),
+            ("allowusers alice@127.0.0.1 alice@::1\n", Some("AllowUsers")),
+            ("allowusers alice@127.0.0.1 alice@10.*\n", None),
+            ("denyusers alice@10.0.0.7\n", None),
             ("AllowUsers bob\n", Some("AllowUsers")),
             ("denyusers al?ce\n", Some("DenyUsers")),
             ("allowgroups wheel\n", Some("AllowGroups")),
@@ -138,6 +191,34 @@ mod tests {
             ("denygroups a*m\n", Some("DenyGroups")),
         ] {
             assert_eq!(Sshd(settings.into()).refusal("alice", &["adm"]), expected, "{settings}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_counts_is_named() {
+        let root = scratch::TempDir::new();
+        let global =
+            crate::arguments::GlobalOptions { root: root.display().to_string(), ..Default::default() };
+        let machine = Machine::open(&global);
+        root.put("etc/ssh/sshd_config", "# Port 1\nPort 22\nInclude sshd_config.d/*.conf\nPasswordAuthentication=no\nMatch User amy\n  AllowUsers amy\n");
+        root.put(
+            "etc/ssh/sshd_config.d/50-b.conf",
+            "Match User bob\npasswordauthentication no\nMatch all\nPermitRootLogin no\n",
+        );
+        root.put("etc/ssh/sshd_config.d/10-a.conf", "PasswordAuthentication yes\n");
+        for (settings, keyword, expected) in [
+            ("passwordauthentication yes\n", "PasswordAuthentication", "10-a.conf, line 1"),
+            ("passwordauthentication no\n", "PasswordAuthentication", "50-b.conf, line 2"),
+            ("permitrootlogin no\n", "permitrootlogin", "50-b.conf, line 4"),
+            ("port 22\n", "Port", "sshd_config, line 2"),
+            ("", "AllowUsers", "sshd_config, line 6"),
+            ("", "DenyUsers", ""),
+        ] {
+            let place = Sshd(settings.into()).place_of(&machine, keyword);
+            assert!(
+                place.contains(expected) && place.is_empty() == expected.is_empty(),
+                "{keyword}: {place}"
+            );
         }
     }
 
