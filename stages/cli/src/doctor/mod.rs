@@ -19,6 +19,7 @@ mod output;
 pub mod page;
 mod pam;
 mod results;
+mod seeds;
 mod sudo;
 mod switch;
 mod tcp_wrappers;
