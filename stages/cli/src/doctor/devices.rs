@@ -26,7 +26,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let missing = |device: &str| {
         // A path, but not a share of a server.
         let path = Some(device.to_string()).filter(|path| path.starts_with('/') && !path.starts_with("//"));
-        let path = path_of(device).or(path).filter(|path| !sys.exists(path));
+        let alias = Some(device.to_string()).filter(|name| name.starts_with("ephemeral"));
+        let path = path_of(device).or(path).or(alias).filter(|path| !sys.exists(path));
         path.map_or(String::new(), |path| format!("; {path} does not exist"))
     };
     let fstab = sys.read_text("/etc/fstab").unwrap_or_default();

@@ -18,6 +18,7 @@ mod next_boot;
 mod output;
 pub mod page;
 mod pam;
+mod repeats;
 mod results;
 mod seeds;
 mod sudo;
@@ -65,6 +66,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     history::datasources(&log, &mut page);
     network::section(machine, &settings.merged, &boot, args.network, &mut page);
     configuration::section(machine, &settings, &inputs, &mut page);
+    repeats::section(machine, &log, &mut page);
     devices::section(machine, &settings.merged, &mut page);
     history::applied(&log, &mut page);
     results::find(machine, &log, &boot, &mut page);
