@@ -8,6 +8,7 @@ mod clock;
 pub mod configuration;
 mod devices;
 mod disk;
+mod evidence;
 mod firewall;
 mod history;
 mod identification;
