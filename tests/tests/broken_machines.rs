@@ -107,7 +107,7 @@ fn first_finding_is_the_cause() {
         ("other-list", "echo 'datasource_list: [ConfigDrive]' >/etc/cloud/cloud.cfg.d/99-own.cfg
           printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network", "",
           "datasource", "99-own.cfg:1:18: datasource_list does not name it"),
-        ("directory", "mv /var/lib/cloud/seed/nocloud /var/lib/cloud/seed/no-cloud", "", "generator", "no-cloud is not the seed directory"),
+        ("directory", "mv /var/lib/cloud/seed/nocloud /var/lib/cloud/seed/no-cloud", "", "generator", "but is not the seed directory of a datasource"),
         ("same-instance", "true", "printf '#cloud-config\\n{}\\n' >/var/lib/cloud/seed/nocloud/user-data", "seed/nocloud/user-data", "instance ID has not changed"),
         ("ssh-setting", "printf '#cloud-config\\nusers: [USER]\\nssh_pwauth: true\\n' >user-data
           echo 'PasswordAuthentication no' >/etc/ssh/sshd_config.d/10-own.conf", "", "user-data", "(/etc/ssh/sshd_config.d/10-own.conf, line 1)"),
@@ -418,6 +418,24 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("capabilities", "printf '#cloud-config\nusers: [USER]\nruncmd: [touch /srv/a, chown amy /srv/a]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
           printf '[Service]\nCapabilityBoundingSet=CAP_NET_ADMIN CAP_DAC_OVERRIDE\n' >/etc/systemd/system/cloud-final.service.d/own.conf",
           "", "scripts_user", "/etc/systemd/system/cloud-final.service.d/own.conf restricts what a stage may do"),
+        ("pinned", "printf '# own\ndatasource: ConfigDrive\n' >/etc/cloud/ds-identify.cfg
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network",
+          "", "/etc/cloud/ds-identify.cfg, line 2", "NoCloud is there"),
+        ("seedfrom-key", "mkdir /srv/seed; mv * /srv/seed; printf 'datasource: {NoCloud: {seed_from: /srv/seed/}}\n' >/etc/cloud/cloud.cfg.d/99-own.cfg",
+          "", "99-own.cfg, line 1", "did you mean 'seedfrom'?"),
+        ("misplaced", "mkdir cidata; mv meta-data user-data network-config cidata", "", "generator", "nocloud/cidata has user-data, but is not"),
+        ("empty", ": >user-data", "", "user-data", "the user-data is empty"),
+        ("odd-blank", "printf '#cloud-config\nusers: [USER]\npackage_update\\302\\240: true\n' >user-data", "", "user-data part-001, line 3", "a no-break space"),
+        ("kept-semaphores", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls]\n' >user-data
+          mkdir -p ../../instances/i-first-0001/sem; touch ../../instances/i-first-0001/sem/config_scripts_user", "", "/var/lib/cloud/instance/sem", "scripts_user"),
+        ("meta-data", "printf '#cloud-config\nusers: [USER]\n' >user-data", "sed -i s/from-meta-data/other/ /var/lib/cloud/seed/nocloud/meta-data",
+          "nocloud/meta-data", "it is not the metadata (local-hostname) of this instance"),
+        ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
+        ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo
+          printf 'Package: owntool\nVersion: 1\nArchitecture: all\nFilename: ./owntool.deb\nSize: 1\nSHA256: %064d\n' 0 >/srv/repo/Packages
+          echo 'deb [trusted=yes] file:/srv/repo ./' >/etc/apt/sources.list; printf 'Package: *\nPin: origin \"\"\nPin-Priority: -1\n' >/etc/apt/preferences.d/own",
+          "", "packages", "a pin (/etc/apt/preferences, preferences.d)"),
         // A note.
         ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",
           "touch /srv/x; cloud-init single --name scripts_user --frequency always", "modules-final: scripts_user", "ran since without an error"),
@@ -493,6 +511,10 @@ fn intended_settings_are_not_findings() {
           cp /usr/lib/systemd/system/cloud-final.service /etc/systemd/system/; mkdir -p /etc/systemd/system/cloud-config.service.d
           printf '[Unit]\nConditionPathExists=/etc/passwd\n[Service]\nExecStartPost=-/not/there\nRemainAfterExit=no\n' >/etc/systemd/system/cloud-config.service.d/own.conf
           printf 'Package: snapd\nPin: release *\nPin-Priority: -10\n' >/etc/apt/preferences.d/own"),
+        // What resembles missing names, and is handled, optional or removed.
+        ("branches", "printf '#cloud-config\nusers: [USER]\nruncmd: [\"usermod -aG docker amy || true\", systemctl stop none.service || true, \"id bob || echo none\"]\n' >user-data
+          echo 'LABEL=usb /usb ext4 nofail 0 0' >>/etc/fstab; mkdir -p /boot/firmware; echo '# user-data' >/boot/firmware/user-data
+          printf 'version: 2\nethernets: {e: {match: {name: \"e*\"}}, other: {match: {driver: igb}, optional: true, dhcp4: true}}\nbridges: {br0: {interfaces: [e], addresses: [192.0.2.10/24]}}\n' >network-config"),
         // Containers have no devices.
         ("label", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PARTLABEL=data /data ext4 defaults 0 2' >>/etc/fstab"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables

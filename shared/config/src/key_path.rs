@@ -61,6 +61,9 @@ pub fn unknown_key<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     if name == WITHOUT_VALUE {
         return "unknown key; in braces, quote a string that has a comma".into();
     }
+    if name.contains(['\u{a0}', '\u{200b}', '\u{3000}', '\u{feff}']) {
+        return "unknown key; it contains a no-break space or another invisible character".into();
+    }
     if !looks_like_name(name) && name.contains(':') {
         return "unknown key; is a blank missing after the colon?".into();
     }
@@ -87,6 +90,11 @@ mod tests {
             ("", "a.", "unknown key"),
             ("name:hunter2", "a.(text of 12 characters)", "unknown key; is a blank missing after the colon?"),
             ("[hunter2]", "a.(text of 9 characters)", "unknown key"),
+            (
+                "name\u{a0}",
+                "a.(text of 5 characters)",
+                "unknown key; it contains a no-break space or another invisible character",
+            ),
             ("name hunter2", "a.(text of 12 characters)", "unknown key"),
             ("n\u{1b}[2Jé\n", "a.(text of 7 characters)", "unknown key"),
             (&"x".repeat(65), "a.(text of 65 characters)", "unknown key"),

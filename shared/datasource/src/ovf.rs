@@ -183,6 +183,13 @@ struct Found {
     network: Option<Node>,
 }
 
+/// Returns the property whose name differs from this one only by case and separators.
+fn similar_property(key: &str) -> Option<&'static str> {
+    let squeezed = |name: &str| name.replace(['-', '_', '.', ' '], "").to_ascii_lowercase();
+    let known = ["user-data", "instance-id", "public-keys", "local-hostname", "network-config"];
+    known.into_iter().find(|known| squeezed(known) == squeezed(key))
+}
+
 impl Found {
     fn new(ctx: &Search<'_>, environment: &Environment, properties: Vec<(String, String)>) -> Found {
         let mut metadata = config::Map::new();
@@ -208,7 +215,16 @@ impl Found {
                     Ok(found) => network = found,
                     Err(e) => warning!(ctx.sys, "{e}; ignored"),
                 },
-                _ => debug!(ctx.sys, "{}: property {key}: not used", environment.label),
+                _ => match similar_property(&key) {
+                    Some(known) => {
+                        warning!(
+                            ctx.sys,
+                            "{}: property {key}: not used; its name has to be {known}",
+                            environment.label
+                        )
+                    }
+                    None => debug!(ctx.sys, "{}: property {key}: not used", environment.label),
+                },
             }
         }
         metadata.insert_some("network-config", network.clone());

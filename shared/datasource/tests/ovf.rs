@@ -100,14 +100,16 @@ fn unusable_documents_are_errors_with_their_path() {
 /// An invalid property does not affect the others.
 #[test]
 fn invalid_properties_do_not_affect_the_others() {
-    let text = environment(&[("instance-id", ""), ("hostname", "a&#9;b"), ("user-data", "")]);
+    let text =
+        environment(&[("instance-id", ""), ("hostname", "a&#9;b"), ("user-data", ""), ("userData", "x")]);
     let text = text.replace("</PropertySection>", "<Property oe:key=\"password\"/></PropertySection>");
     let machine = Machine::new().file(PATH, text);
     let instance = machine.found("OVF");
     assert_eq!((&*instance.id, &instance.config), ("iid-dsovf", &serde_json::json!({})));
     assert!(instance.user_data.is_empty());
     let expected = format!(
-        "{PATH}: property password: the value is missing; ignored\nOVF ({PATH}): local-hostname: contains control characters; ignored"
+        "{PATH}: property password: the value is missing; ignored\n\
+         {PATH}: property userData: not used; its name has to be user-data\nOVF ({PATH}): local-hostname: contains control characters; ignored"
     );
     assert_eq!(machine.warnings(), expected);
 }

@@ -65,6 +65,11 @@ fn hints_do_not_leak_secrets() {
             b"# template: jinja\n",
             "unknown header '# template: jinja'; did you mean '## template: jinja'?",
         ),
+        (
+            "text/x-not-multipart",
+            b"\n<!DOCTYPE html>\n<title>secret",
+            "a page of HTML, such as an error or a login to the network; check the URL",
+        ),
         ("text/x-not-multipart", b"#secret\n", "unknown header '#secret'"),
         (
             "text/x-not-multipart",

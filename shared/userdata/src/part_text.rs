@@ -84,6 +84,9 @@ pub fn hint(content_type: &str, payload: &[u8]) -> String {
         return "a certificate is not a login method on Linux; use 'ca_certs' in a cloud-config to trust it"
             .into();
     }
+    if [&b"<!doctype html"[..], b"<html"].iter().any(begins) {
+        return "a page of HTML, such as an error or a login to the network; check the URL".into();
+    }
     if UTF_16.iter().any(|begin| payload.starts_with(begin)) {
         return format!("{size} bytes of UTF-16, as PowerShell's '>' writes; save the file as UTF-8");
     }

@@ -186,7 +186,11 @@ pub fn remedy_at(place: &str) -> String {
                 "correct the {source} at the cloud, then boot a new instance, or: cloud-init clean && reboot"
             )
         }
-        _ => "correct the file; check it with: cloud-init doctor".into(),
+        // Of a config drive or a service there is no file.
+        _ if place.split([' ', ',']).any(|word| word.ends_with("network-config")) => {
+            "correct it at its source, then reboot; check it with: cloud-init schema -t network-config -c FILE".into()
+        }
+        _ => "correct the file; check it with: cloud-init schema --system".into(),
     }
 }
 
@@ -206,6 +210,18 @@ pub fn split_position(text: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn remedies_name_the_check_of_their_document() {
+        for (place, part) in [
+            ("user-data part-001, line 2", "correct the user-data at the cloud"),
+            ("/var/lib/cloud/seed/nocloud/network-config, line 2", "schema -t network-config -c FILE"),
+            ("network-config, line 2", "schema -t network-config -c FILE"),
+            ("/etc/cloud/cloud.cfg.d/a.cfg, line 1", "schema --system"),
+        ] {
+            assert!(super::remedy_at(place).contains(part), "{place}");
+        }
+    }
+
     #[test]
     fn position_is_split_from_the_message() {
         let read = |text| {

@@ -18,9 +18,10 @@ pub const READ_ONLY: &str = "a file system was read-only";
 /// The problems of requests that no server got.
 pub const NO_NAMES: &str = "names could not be resolved";
 pub const UNREACHABLE: &str = "a host could not be reached";
+const NO_CONNECTION: &str = "a server, or the proxy before it, could not be connected to, or did not answer";
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 12] = [
+const CAUSES: [Cause; 17] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
         parts: "$'\\r'|\\r': No such file|\\r’: No such file|\r: not found|^M: bad interpreter",
@@ -51,15 +52,35 @@ const CAUSES: [Cause; 12] = [
         remedy: "give the machine more memory or swap, then reboot",
     },
     Cause {
-        parts: "is not valid yet|not yet valid|certificate has expired|CertificateExpired|NotValidYet",
+        // The shells' word for SIGKILL, and the exit status of such a script.
+        parts: " Killed |: Killed|exit code 137|signal 9|SIGKILL",
+        layer: Layer::Machine,
+        place: "memory",
+        problem: "a program was killed, most often by the kernel, because the memory ran out",
+        remedy: "journalctl -k --grep oom; give the machine more memory or swap",
+    },
+    Cause {
+        parts: "is not valid yet|not yet valid|certificate has expired|certificate expired|certificate is not valid before|\
+            is expired (invalid since",
         layer: Layer::Machine,
         place: "clock",
         problem: "a certificate or signature was not valid at the time of this machine's clock",
-        remedy: "compare the clock with the real time (date); enable time synchronization",
+        remedy: "compare the clock with the real time (date), and enable time synchronization; if it is right, the certificate or the package source is too old",
+    },
+    Cause {
+        parts: "unable to get local issuer certificate|self-signed certificate|self signed certificate|certificate verify failed|\
+            CERTIFICATE_VERIFY_FAILED|certificate verification failed|Certificate verification failed|unknown authority|\
+            certificate issuer is unknown|certificate is not signed by a trusted CA|valid certification path|no CA certificates found|\
+            error setting certificate|No system certificates available",
+        layer: Layer::Machine,
+        place: "certificates",
+        problem: "a server's certificate is not signed by a CA that this machine trusts",
+        remedy: "install ca-certificates (packages:), or add the CA of the server or of the proxy (ca_certs: trusted:)",
     },
     Cause {
         parts: "emporary failure in name resolution|emporary failure resolving|Could not resolve|could not resolve|\
             Name or service not known|Name does not resolve|name resolution|no name server|\
+            ouldn't resolve host|nable to resolve host address|Resolving timed out|DNS lookup error|\
             getaddrinfo E|server misbehaving|: no such host|no servers could be reached|bad address '",
         layer: Layer::Network,
         place: "/etc/resolv.conf",
@@ -81,11 +102,21 @@ const CAUSES: [Cause; 12] = [
         remedy: "check the metadata service and the network to it; cloud-init query --identify shows what each datasource was missing",
     },
     Cause {
-        parts: "Connection refused|Could not connect|Unable to connect|Connection timed out",
+        parts: "Connection refused|Could not connect|Unable to connect|onnection timed out|peration timed out|ead timed out|\
+            TLS handshake timeout|Connection reset by peer|SSL_ERROR_SYSCALL",
         layer: Layer::Network,
         place: "network",
-        problem: "a server, or the proxy before it, could not be connected to",
+        problem: NO_CONNECTION,
         remedy: "check address and port, and the settings of a proxy (apt: proxy, http_proxy in /etc/environment)",
+    },
+    Cause {
+        // apt's NOSPLIT: a signed file was expected. dash reads `<html>` as two redirections.
+        parts: "<!DOCTYPE html|<!doctype html|<html|got 'NOSPLIT'|sh: 1: Syntax error: newline unexpected|\
+            sh: 2: Syntax error: newline unexpected|sh: 1: Syntax error: redirection unexpected",
+        layer: Layer::Network,
+        place: "network",
+        problem: "a download was a page of HTML: the URL is wrong, or the network or a proxy demands a login",
+        remedy: "look at it: curl -L URL",
     },
     Cause {
         parts: "does not have a Release file|no longer has a Release file",
@@ -95,14 +126,30 @@ const CAUSES: [Cause; 12] = [
         remedy: "correct the source (apt: in the user-data, /etc/apt/sources.list, /etc/apt/sources.list.d)",
     },
     Cause {
-        parts: "' is not signed.|NO_PUBKEY|Missing key |couldn't be verified because",
+        parts: "' is not signed.|NO_PUBKEY|EXPKEYSIG|Missing key |couldn't be verified because",
         layer: Layer::Work,
         place: "packages",
         problem: "a package source is not signed with a key that apt trusts",
         remedy: "add its key (apt: sources: NAME: key), or correct its Signed-By",
     },
     Cause {
-        parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process",
+        parts: "no installation candidate|held broken packages",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "no version of a package may be installed: a pin (/etc/apt/preferences, preferences.d) or a hold excludes it, or no source has it",
+        remedy: "apt-cache policy NAME; apt-mark showhold",
+    },
+    Cause {
+        parts: "Unable to locate package|No match for argument|Unable to find a match|(no such package)|error: target not found|\
+            not found in package names",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "no package source has a package of this name",
+        remedy: "correct the name, or add the source that has it (apt: sources:, yum_repos:)",
+    },
+    Cause {
+        parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process|\
+            holding the yum lock|System management is locked|nable to lock database|failed to init transaction (unable to lock",
         layer: Layer::Work,
         place: "packages",
         problem: "another program held the lock of the package manager",
@@ -117,13 +164,69 @@ impl Cause {
             // The finding about the present state of the file system.
             FULL if finding.problem.starts_with("the file system ") => true,
             READ_ONLY if finding.problem.contains("mounted read-only") => true,
-            problem => finding.place == self.place && finding.problem == problem,
+            problem => finding.problem == problem,
         }
+    }
+
+    /// Returns whether a line shows this cause. sudo goes on without the address of the machine's own name.
+    fn is_shown(&self, line: &str) -> bool {
+        !line.contains("sudo: unable to resolve host")
+            && self.parts.split('|').any(|part| line.contains(part))
+    }
+
+    /// Returns whether a line shows any cause.
+    pub fn is_any_shown(line: &str) -> bool {
+        CAUSES.iter().any(|cause| cause.is_shown(line))
     }
 
     /// Returns the cause that one of these lines shows, and the line.
     pub fn of(lines: &[String]) -> Option<(&'static Cause, &str)> {
-        let shows = |cause: &Cause, line: &str| cause.parts.split('|').any(|part| line.contains(part));
-        CAUSES.iter().find_map(|cause| Some((cause, lines.iter().find(|line| shows(cause, line))?.as_str())))
+        CAUSES
+            .iter()
+            .find_map(|cause| Some((cause, lines.iter().find(|line| cause.is_shown(line))?.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_known_by_the_words_of_many_programs() {
+        for (line, expected) in [
+            (
+                "curl: (60) SSL certificate problem: unable to get local issuer certificate",
+                "a CA that this machine trusts",
+            ),
+            ("x509: certificate signed by unknown authority", "a CA that this machine trusts"),
+            (
+                "The certificate is NOT trusted. The certificate chain uses not yet valid certificate.",
+                "this machine's clock",
+            ),
+            ("E: Release file for http://x/InRelease is expired (invalid since 3d)", "this machine's clock"),
+            (
+                "certificate expired on 2026-01-02; this machine's clock is at 2026-02-02",
+                "this machine's clock",
+            ),
+            ("/x/part-001: line 3:   123 Killed                  perl -e 1", "a program was killed"),
+            ("net/http: TLS handshake timeout", NO_CONNECTION),
+            (
+                "E: Clearsigned file isn't valid, got 'NOSPLIT' (does the network require authentication?)",
+                "a page of HTML",
+            ),
+            ("sh: line 1: `<!DOCTYPE html>'", "a page of HTML"),
+            ("sh: 1: Syntax error: newline unexpected", "a page of HTML"),
+            ("E: Package 'x' has no installation candidate", "a pin (/etc/apt/preferences"),
+            ("Error: Unable to find a match: htop-ng", "no package source has"),
+            ("curl: (28) Resolving timed out after 5000 milliseconds", NO_NAMES),
+            ("sudo: unable to resolve host web1: Name or service not known", ""),
+            ("hello", ""),
+        ] {
+            let problem = Cause::of(&[line.to_string()]).map_or("", |(cause, _)| cause.problem);
+            assert!(
+                problem.contains(expected) && problem.is_empty() == expected.is_empty(),
+                "{line}: {problem}"
+            );
+        }
     }
 }

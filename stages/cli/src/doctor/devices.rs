@@ -26,10 +26,13 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let missing = |device: &str| {
         // A path, but not a share of a server.
         let path = Some(device.to_string()).filter(|path| path.starts_with('/') && !path.starts_with("//"));
+        // The name of a disk at some clouds.
+        let alias = device.starts_with("ephemeral").then(|| format!("; this cloud has no device {device}"));
         let path = path_of(device).or(path).filter(|path| !sys.exists(path));
-        path.map_or(String::new(), |path| format!("; {path} does not exist"))
+        path.map_or(alias.unwrap_or_default(), |path| format!("; {path} does not exist"))
     };
     let fstab = sys.read_text("/etc/fstab").unwrap_or_default();
+    let texts = if fstab.contains("nofail") { super::units::texts(machine) } else { Vec::new() };
     for (number, line) in (1..).zip(fstab.lines()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [device, point, _, options, ..] = fields[..] else { continue };
@@ -37,9 +40,23 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         // systemd follows links of the row.
         let resolved = sys.real_path(point);
         // Rows of cloud-init are checked below, by their configuration. systemd ignores devices in containers.
-        let is_other =
-            options.split(',').any(|o| OTHER_ROWS.contains(&o)) || has_automount(&Some(options.into()));
+        let has = |option: &str| options.split(',').any(|known| known == option);
+        let is_other = OTHER_ROWS.iter().any(|option| has(option)) || has_automount(&Some(options.into()));
         let is_ignored = sys.is_container() && path_of(device).is_some();
+        // A disk that may be missing, and is not: the owner's scripts or files use it.
+        let is_used = has("nofail") && !OTHER_ROWS.iter().any(|other| *other != "nofail" && has(other)) && {
+            let path = format!("{}/", point.trim_end_matches('/'));
+            texts.iter().any(|text| text.contains(&path)) && point.len() > 1
+        };
+        if is_used && !missing(device).is_empty() && system::mounted_at(&mounts, point).is_none() {
+            page.findings.layer = Layer::Configuration;
+            let place = format!("/etc/fstab, line {number}");
+            let problem = format!(
+                "{point} is not mounted, which nofail hides, and the user-data uses it{}",
+                missing(device)
+            );
+            page.findings.warning(place, problem, "correct the row; lsblk -f lists the devices");
+        }
         let is_wanted = point.starts_with('/') && !device.starts_with('#') && !is_other && !is_ignored;
         if is_wanted
             && system::mounted_at(&mounts, point).is_none()

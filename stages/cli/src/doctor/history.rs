@@ -82,6 +82,18 @@ pub fn ran_earlier(log: &BootLog, module: &str) -> bool {
     steps.next().is_some_and(|step| step.description.contains(RAN_EARLIER))
 }
 
+/// Returns the modules that had run before the last boot, if that found nothing stored of its instance.
+pub fn ran_before_the_first_boot(log: &BootLog) -> Vec<&str> {
+    let steps: Vec<_> = log.last.iter().flat_map(outcomes).collect();
+    let is_first =
+        |step: &Outcome<'_>| step.stage == "init-local" && step.description.starts_with("no cache found");
+    let earlier = steps.iter().filter(|step| step.description.contains(RAN_EARLIER));
+    match steps.iter().any(is_first) {
+        true => earlier.filter_map(|step| step.name.strip_prefix("config-")).collect(),
+        false => Vec::new(),
+    }
+}
+
 /// Returns whether `cloud-init single` repeated a module with success after the last boot.
 pub fn is_repeated(log: &BootLog, module: &str) -> bool {
     let of_module = |step: &Outcome<'_>| {

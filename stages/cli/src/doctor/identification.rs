@@ -7,6 +7,7 @@ use system::{Command, PlanDir, System};
 
 use super::configuration::configured_datasources;
 use super::page::Page;
+use super::seeds;
 use crate::arguments::GlobalOptions;
 use crate::finding::{Layer, Severity};
 use crate::json;
@@ -21,11 +22,6 @@ use state::{Cached, Instance, NetworkFormat};
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_LOG: u64 = 1 << 20;
 const MAX_SEED: u64 = 64 << 20;
-
-/// The settings of ds-identify.
-const POLICY: &str = "/etc/cloud/ds-identify.cfg";
-/// The files of a NoCloud seed.
-const SEED_FILES: [&str; 2] = ["meta-data", "user-data"];
 
 /// The data of an instance, and the files of a seed that have it: NoCloud's and those of a config drive.
 const SEED_DATA: [(&str, &[&str]); 2] =
@@ -78,13 +74,27 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
     let datasource = sys.read_text(layout.datasource()).unwrap_or_default();
     let is_none = status.detail.starts_with("DataSourceNone") || datasource.contains("DataSourceNone");
     let now = now.unwrap_or_default();
-    let unused = unused_seeds(machine, &now, if is_none { "" } else { &status.detail }, inputs);
+    let is_used = !is_none && status.detail.starts_with("DataSource");
+    let unused = seeds::unused(machine, &now, if is_used { &status.detail } else { "" }, inputs);
     let enable = match json::text(&now, "enable_with") {
         "" => "cloud-init query --identify shows what each datasource was missing".to_string(),
         how => format!(
             "to enable cloud-init: {how}; cloud-init query --identify shows what each datasource was missing"
         ),
     };
+    if !is_used && status.state != State::Running {
+        let found = crate::schema::findings_of_machine(machine, inputs);
+        for finding in found
+            .iter()
+            .filter(|finding| finding.key.starts_with("datasource") && finding.key != "datasource_list")
+        {
+            page.findings.add_of_config(false, &finding.to_string());
+            if let Some(finding) = page.findings.all.last_mut() {
+                (finding.layer, finding.severity) = (Layer::Datasource, Severity::Error);
+            }
+        }
+        page.findings.layer = Layer::Datasource;
+    }
     if status.state == State::Disabled {
         // Other details name the reason.
         let why = match &reason {
@@ -93,9 +103,9 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
             _ if status.detail.starts_with("DataSource") => boot_code(machine).1.to_string(),
             _ => status.detail.clone(),
         };
-        let setting = policy_line(sys).filter(|_| why.contains("mode=disabled"));
+        let setting = seeds::setting(sys, "policy").filter(|_| why.contains("mode=disabled"));
         let (place, remedy) = match setting {
-            Some(place) => (place, "remove the line, or write policy: search; then reboot".to_string()),
+            Some((place, _)) => (place, "remove the line, or write policy: search; then reboot".to_string()),
             None if unused.is_empty() => ("generator".to_string(), enable),
             None => ("generator".to_string(), SEEDS.to_string()),
         };
@@ -105,8 +115,11 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         page.findings.add(severity, place, why, remedy).details = unused;
     } else if is_none || !status.detail.starts_with("DataSource") {
         let list = configured_datasources(inputs).and_then(Node::as_seq).unwrap_or_default();
-        let is_seed =
-            |line: &String| !line.contains("no file system labelled") && !line.starts_with("/etc/cloud/");
+        let is_seed = |line: &String| {
+            !line.contains("no file system labelled")
+                && !line.starts_with("/etc/cloud/")
+                && !seeds::is_elsewhere(line, &layout.cloud("seed"))
+        };
         // `datasource: {None: {userdata_raw: …}}`
         let has_user_data = sys.metadata(layout.instance("user-data.txt")).is_ok_and(|meta| meta.len() > 0);
         let is_intended = !list.is_empty()
@@ -119,7 +132,14 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
                 }
                 false => "no datasource was found; the fallback None has neither keys nor user-data",
             };
-            page.findings.error("datasource", problem, enable).details = unused;
+            match seeds::setting(sys, "datasource") {
+                Some((place, text)) if unused.iter().any(|line| line.contains(&text)) => {
+                    let problem = format!("{problem}: {text} is the only one that is tried");
+                    let remedy = "remove or correct the setting, then reboot";
+                    page.findings.error(place, problem, remedy).details = unused;
+                }
+                _ => page.findings.error("datasource", problem, enable).details = unused,
+            }
         } else if is_none {
             // A template's own data, beside which a seed may be a mistake.
             for line in unused.into_iter().filter(is_seed) {
@@ -136,83 +156,6 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
     }
     let value = json!({ "decision": decision, "reason": reason, "now": now });
     page.section("identification", "Identified", lines, value);
-}
-
-/// Returns what looks like a seed and is not used, with the reason.
-fn unused_seeds(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput]) -> Vec<String> {
-    let mut found = Vec::new();
-    let setting = configured_datasources(inputs);
-    let setting =
-        setting.map_or("datasource_list".to_string(), |list| format!("{}: datasource_list", list.at));
-    for row in json::items(now, "datasources") {
-        let of = |key| json::text(row, key);
-        let is_used = used.contains(of("name"));
-        if row["candidate"] == false && of("verdict") == "found" && !is_used {
-            found.push(format!(
-                "{} is there ({}), but {setting} does not name it",
-                of("name"),
-                of("evidence")
-            ));
-        }
-    }
-    let (sys, top) = (&machine.sys, machine.layout.cloud("seed"));
-    // Of media: the labels that are there, beside those that are looked for.
-    for row in json::items(now, "datasources").filter(|_| used.is_empty()) {
-        let of = |key| json::text(row, key);
-        if ["NoCloud", "ConfigDrive"].contains(&of("name"))
-            && of("evidence").contains("labelled")
-            && !of("evidence").contains("no device")
-        {
-            found.push(format!("{}: {}", of("name"), of("evidence")));
-        }
-    }
-    let policy = sys.read_text(POLICY).unwrap_or_default();
-    let lines = policy.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    found.extend(lines.filter(|_| used.is_empty()).map(|line| format!("{POLICY} has: {line}")));
-    let mounts = sys.mounts().unwrap_or_default();
-    if let Some(mount) = mounts
-        .iter()
-        .find(|mount| top.starts_with(&mount.mount_point) && mount.mount_point.contains("/cloud"))
-        && used.is_empty()
-    {
-        found.push(format!(
-            "a file system is mounted at {}, which hides a seed of the image there",
-            mount.mount_point
-        ));
-    }
-    for name in sys.list(&top).unwrap_or_default() {
-        let directory = format!("{top}/{name}");
-        let files = sys.list(&directory).unwrap_or_default();
-        if files.is_empty() || used.contains(&directory) {
-            continue;
-        }
-        let has = |file: &str| sys.exists(format!("{directory}/{file}"));
-        let missing: Vec<&str> = SEED_FILES.into_iter().filter(|file| !has(file)).collect();
-        if !["nocloud", "nocloud-net"].contains(&name.as_str()) {
-            let is_seed = SEED_FILES.iter().any(|file| has(file));
-            found.extend(is_seed.then(|| {
-                format!("{directory} is not the seed directory of a datasource; NoCloud's is {top}/nocloud")
-            }));
-        } else if !missing.is_empty() {
-            let mut what = format!("{directory} has {}, but not {}", files.join(", "), missing.join(" and "));
-            for file in missing {
-                if let Ok(target) = sys.read_link(format!("{directory}/{file}")) {
-                    what += &format!("; {file} is a link to {target}, which does not exist");
-                }
-            }
-            found.push(what + "; NoCloud needs both files (meta-data may be empty)");
-        }
-    }
-    found
-}
-
-/// Returns the place of the line that sets the policy, unless the kernel command line overrides it.
-fn policy_line(sys: &System) -> Option<String> {
-    let text = sys.read_text(POLICY).ok()?;
-    let is_policy = |(_, line): &(usize, &str)| line.trim_start().starts_with("policy");
-    let (number, _) = (1..).zip(text.lines()).filter(is_policy).last()?;
-    let is_overridden = sys.is_live() && sys.kernel_command_line().contains("ci.di.policy=");
-    (!is_overridden).then(|| format!("{POLICY}, line {number}"))
 }
 
 /// Reports what the seed, a directory or a disk, has and this boot did not use: data, because the instance is the same, and a network
@@ -262,6 +205,13 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             if now != used {
                 age.report(format!("{top}/{file}"), name.trim_end_matches(".txt"), page);
             }
+        }
+        // With other sources, theirs may take precedence.
+        if !detail.contains(',')
+            && !is_refreshed(inputs)
+            && let Some(key) = read("meta-data").and_then(|text| changed_key(machine, &text))
+        {
+            age.report(format!("{top}/meta-data"), &format!("metadata ({key})"), page);
         }
         let hiding =
             inputs.iter().filter_map(|input| input.config.at_path(&["network", "config"])).next_back();
@@ -351,6 +301,19 @@ fn value_of(key: &str, meta_data: &[u8]) -> Option<String> {
     config::yaml::parse("meta-data", text).ok()?.root.get(key)?.scalar_text()
 }
 
+/// Returns a key of a seed's metadata whose value is not the one that was stored with the instance.
+fn changed_key(machine: &Machine, meta_data: &[u8]) -> Option<String> {
+    let Cached::Instance(instance) = Instance::load_without_raw_data(&machine.sys, &machine.layout) else {
+        return None;
+    };
+    let now = config::yaml::parse("meta-data", std::str::from_utf8(meta_data).ok()?).ok()?.root;
+    let used = instance.crawled["meta_data"].as_object()?;
+    let mut keys = now.as_map()?.iter().filter_map(|(key, value)| Some((key.as_str()?, value)));
+    let is_changed =
+        |(key, value): &(&str, &Node)| *key != "instance-id" && used.get(*key) != Some(&value.to_json());
+    keys.find(is_changed).map(|(key, _)| config::shown_name(key).into_owned())
+}
+
 /// Returns whether a seed's network configuration differs from the one of the same seed that was stored with the instance.
 fn differs_from_cache(machine: &Machine, seed: &str, file: &str, text: &[u8]) -> bool {
     let Cached::Instance(instance) = Instance::load_without_raw_data(&machine.sys, &machine.layout) else {
@@ -404,15 +367,6 @@ fn explain(global: &GlobalOptions) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn the_last_policy_of_the_file_counts() {
-        let root = scratch::TempDir::new();
-        let sys = system::System::new(&root);
-        assert_eq!(super::policy_line(&sys), None);
-        root.put("etc/cloud/ds-identify.cfg", "# policy: a\npolicy: search\n\n policy: disabled\n");
-        assert_eq!(super::policy_line(&sys).as_deref(), Some("/etc/cloud/ds-identify.cfg, line 4"));
-    }
-
     #[test]
     fn reason_is_the_line_before_the_result() {
         let log = "[up 1s] ds-identify\nDSLIST=None\nno check matched\n[up 2s] returning 1\n";

@@ -157,7 +157,19 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
     let Ok(config) = config::json::parse(&text) else { return };
     let Ok(parsed) = parse::parse(&config, &facts) else { return };
+    if let Some(problem) = unmatched(sys, &config, &links).filter(|_| nics.is_empty()) {
+        page.findings.error("network", problem, format!("{NICS_REMEDY}; the links are: {}", names(&links)));
+    }
     for wanted in &parsed.model.links {
+        if let Some(part) = missing_part(&parsed.model.links, wanted, &links, &config) {
+            let problem = format!("{} is made of {part}, which does not exist", wanted.name);
+            page.findings.error(
+                "network",
+                problem,
+                format!("{NICS_REMEDY}; the links are: {}", names(&links)),
+            );
+            continue;
+        }
         if wanted.subnets.is_empty() && !wanted.is_bond() {
             continue;
         }
@@ -259,6 +271,68 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
     const QUESTION: [u8; 17] = [0x46, 0x4c, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let address: IpAddr = server.parse().map_err(|_| "expected an IP address".to_string())?;
     sys.ask_udp((address, 53).into(), &QUESTION, TIMEOUT).map_err(|e| e.to_string())
+}
+
+/// Returns the first part of a bond, bridge or VLAN, as the configuration names it, that is neither a NIC nor configured.
+fn missing_part<'a>(
+    all: &'a [Link],
+    wanted: &'a Link,
+    links: &[system::Link],
+    config: &Node,
+) -> Option<&'a str> {
+    let members =
+        all.iter().filter(|link| link.bond.as_ref() == Some(&wanted.id)).map(|link| link.id.as_str());
+    let ports = wanted.ports.iter().chain(&wanted.vlan_link).map(String::as_str);
+    let mut parts = members.chain(ports).filter(|_| wanted.is_made());
+    parts.find(|part| {
+        let configured = all.iter().find(|link| link.id == **part || link.name == **part);
+        // NICs of a match, and those that a MAC address identifies, may have another name.
+        let is_known =
+            configured.is_some_and(|link| link.is_made() || link.mac.is_some() || is_pattern(config, link));
+        let name = configured.map_or(*part, |link| &link.name);
+        !is_known && !links.iter().any(|link| link.name == name)
+    })
+}
+
+/// Returns a problem if the configuration has ethernets by matches only, and no link fits one of them.
+fn unmatched(sys: &System, config: &Node, links: &[system::Link]) -> Option<String> {
+    let ethernets = parse::network_section(config).get("ethernets")?.as_map()?;
+    let texts = |value: &Node| -> Vec<String> {
+        value.as_seq().map_or(value.scalar_text().into_iter().collect(), |all| {
+            all.iter().filter_map(Node::scalar_text).collect()
+        })
+    };
+    let fits = |matching: &Node, link: &system::Link| {
+        let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name)).unwrap_or_default();
+        let driver = driver.rsplit('/').next().unwrap_or_default();
+        [("name", link.name.as_str()), ("macaddress", &link.mac), ("driver", driver)].iter().all(
+            |(key, value)| {
+                let patterns = matching.get(key).map(texts);
+                patterns.is_none_or(|all| {
+                    all.iter().any(|pattern| {
+                        netconfig::glob_match(&pattern.to_ascii_lowercase(), &value.to_ascii_lowercase())
+                    })
+                })
+            },
+        )
+    };
+    let mut shown = Vec::new();
+    for (id, ethernet) in ethernets.iter() {
+        let matching = ethernet.get("match")?;
+        if ethernet.get("optional").is_some_and(|optional| !optional.is_falsy()) {
+            continue;
+        }
+        if links.iter().any(|link| link.name != "lo" && fits(matching, link)) {
+            return None;
+        }
+        let keys = matching.as_map()?.iter().map(|(key, value)| {
+            format!("{} {}", key.scalar_text().unwrap_or_default(), texts(value).join(" "))
+        });
+        let keys: Vec<String> = keys.collect();
+        shown.push(format!("{} ({})", id.scalar_text()?, keys.join(", ")));
+    }
+    (!shown.is_empty())
+        .then(|| format!("no link fits the match of any ethernet of the configuration: {}", shown.join("; ")))
 }
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.

@@ -1,5 +1,8 @@
 //! The output of the commands of the last boot: the lines that say why one failed.
 
+use system::System;
+
+use super::cause::Cause;
 use crate::machine::Machine;
 
 /// Bytes of a file that is read.
@@ -13,8 +16,7 @@ const MAX_WIDTH: usize = 200;
 
 /// Words in lines that name a reason, in lower case, separated by bars.
 const REASONS: &str = "error|not known|malformed|fail|not found|no such|denied|cannot|can't|unable|could not|refused|timed out|\
-    invalid|unknown|fatal|traceback|unreachable|not permitted|no space|syntax|unexpected|bad |missing|e: the repository";
-
+    invalid|unknown|fatal|traceback|unreachable|not permitted|no space|syntax|unexpected|bad |missing|e: the repository|no installation candidate";
 /// Beginnings of lines that cloud-init or ssh-keygen writes, separated by commas.
 const OWN: &str = "ci-info: ,Cloud-init v. ,-----,The key,Generating public/private,Your identification,Your public key,SHA256:,+--,|";
 
@@ -92,10 +94,6 @@ impl Output {
             |line: &&String| is_log(line) && messages.iter().any(|text| line.contains(text.as_str()));
         let of_stage = self.stages.iter().filter(|(name, _)| name == stage);
         let lines: Vec<&String> = of_stage.flat_map(|(_, lines)| lines).collect();
-        let is_reason = |line: &&&String| {
-            let line = line.to_lowercase();
-            REASONS.split('|').any(|reason| line.contains(reason))
-        };
         let of_script = |line: &&&String| !script.is_empty() && line.contains(script) && !is_log(line);
         let of_script: Vec<&String> = lines.iter().filter(of_script).copied().collect();
         let mut own: Vec<&String> = output(&lines);
@@ -107,14 +105,48 @@ impl Output {
                 own = output(&lines[end..next.map_or(lines.len(), |next| end + next)]);
             }
         }
-        let reasons: Vec<&String> = own.iter().filter(is_reason).copied().collect();
-        let chosen = match (of_script.is_empty(), reasons.is_empty()) {
-            (false, _) => of_script,
-            (true, false) => reasons,
-            (true, true) => own,
-        };
-        chosen[chosen.len().saturating_sub(MAX_LINES)..].iter().map(|line| (*line).clone()).collect()
+        if of_script.is_empty() { chosen(&own) } else { last(&of_script) }
     }
+}
+
+/// Returns the lines of an output that say why a command failed: those that show a known cause, else
+/// those that name a reason, else the last ones.
+fn chosen(lines: &[&String]) -> Vec<String> {
+    let is_reason = |line: &str| {
+        let line = line.to_lowercase();
+        REASONS.split('|').any(|reason| line.contains(reason))
+    };
+    let kinds: [&dyn Fn(&str) -> bool; 3] = [&Cause::is_any_shown, &is_reason, &|_| true];
+    let of_kind = |is_one: &&dyn Fn(&str) -> bool| {
+        let own: Vec<&String> = lines.iter().copied().filter(|line| is_one(line)).collect();
+        (!own.is_empty()).then(|| last(&own))
+    };
+    kinds.iter().find_map(of_kind).unwrap_or_default()
+}
+
+fn last(lines: &[&String]) -> Vec<String> {
+    lines[lines.len().saturating_sub(MAX_LINES)..].iter().map(|line| (*line).clone()).collect()
+}
+
+/// Returns the lines of the file to which a script sends its own output that say why a command failed.
+pub fn redirected(sys: &System, script: &str) -> Vec<String> {
+    // Not /dev/console: reading would take input from it.
+    let Some(file) = script.lines().find_map(target).filter(|file| sys.is_file(file)) else {
+        return Vec::new();
+    };
+    let text = sys.read_at_most(file, MAX_FILE).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<String> = text.lines().map(|line| line.chars().take(MAX_WIDTH).collect()).collect();
+    chosen(&lines.iter().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>())
+}
+
+/// Returns the file of a line such as `exec >FILE 2>&1` or `exec > >(tee -a FILE | logger) 2>&1`.
+fn target(line: &str) -> Option<&str> {
+    let words = line.trim().strip_prefix("exec ")?.trim_start();
+    words.starts_with(['>', '&', '1', '2']).then_some(())?;
+    let mut words =
+        words.split_whitespace().map(|word| word.trim_matches(|c: char| "<>&()12\"'".contains(c)));
+    words.find(|word| word.starts_with('/'))
 }
 
 /// Returns whether a line is one of the log, on the console.
@@ -159,5 +191,40 @@ mod tests {
             .map(|(stage, script, lines)| (stage.as_str(), script.as_str(), lines.len()))
             .collect();
         assert_eq!(names, [("modules-final", "runcmd", 2), ("modules-final", "b", 1)]);
+    }
+
+    #[test]
+    fn lines_that_show_a_cause_are_preferred() {
+        let begin = "Cloud-init v. 1 running 'modules:final' at x. Up 1 seconds.\n";
+        for (lines, expected) in [
+            (
+                "a: failed\nErr: Temporary failure resolving\nb: No such file\n",
+                "Err: Temporary failure resolving",
+            ),
+            (
+                "c: failed\nE: Package x has no installation candidate\nb: No such file\n",
+                "E: Package x has no installation candidate",
+            ),
+            ("hello\nb: failed\nbye\n", "b: failed"),
+            ("bye\n", "bye"),
+        ] {
+            let output = super::Output::parse(&(begin.to_string() + lines));
+            assert_eq!(output.reasons("modules-final", "", &[]), [expected]);
+        }
+    }
+
+    #[test]
+    fn files_with_the_output_of_a_script_are_known() {
+        for (line, file) in [
+            ("exec >/var/log/a.log 2>&1", "/var/log/a.log"),
+            ("  exec > >(tee -a /var/log/b.log | logger -t x) 2>&1", "/var/log/b.log"),
+            ("exec &>> \"/var/log/c\"", "/var/log/c"),
+            ("exec 2> /var/log/d", "/var/log/d"),
+            ("exec /usr/bin/x >/var/log/e", ""),
+            ("exec 2>&1", ""),
+            ("echo >/x", ""),
+        ] {
+            assert_eq!(super::target(line).unwrap_or_default(), file, "{line}");
+        }
     }
 }

@@ -1,18 +1,18 @@
 //! The recorded results of the stages: errors, warnings and findings of the configuration, each with place and remedy.
 
-use std::io::ErrorKind;
-use std::time::Duration;
-
 use serde_json::Value;
 use state::StageStatus;
-use system::{Command, Deadline, System};
+use std::io::ErrorKind;
+use system::{Deadline, System};
 
 use super::boot::Boot;
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
-use super::disk;
+use super::evidence::{
+    ATTRIBUTES_TIMEOUT, DENIED, immutable, named_files, named_proxy, unusable_script, without_execution,
+};
 use super::identification::NO_DATASOURCE;
-use super::output::Output;
+use super::output::{self, Output};
 use super::page::Page;
 use super::relations::UNITS;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
@@ -30,17 +30,6 @@ const MAX_FINDINGS: usize = 100;
 /// The remedy for a part of the user-data or vendor-data that was skipped.
 const SKIPPED: &str =
     "nothing of this part was applied: correct it; check it with: cloud-init schema --system";
-
-/// The end of a message about a program that may not be executed.
-const DENIED: &str = ": Permission denied";
-
-/// Parts of messages about files that even root may not write, separated by bars.
-const REFUSED: &str = "cannot open|cannot lock|peration not permitted|os error 1)";
-
-/// The maximum number of files of one failure whose attributes lsattr shows.
-const MAX_PATHS: usize = 32;
-// Wait: doctor | lsattr, for the attributes of all files that could not be written | -
-const ATTRIBUTES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The beginning of the message that no network configuration could be written.
 const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
@@ -336,10 +325,11 @@ fn report(
     let owner = page.findings.all.iter_mut().find(|finding| {
         let point = finding.problem.strip_suffix(super::devices::NOT_MOUNTED);
         is_deferred && finding.shows("modules are deferred")
+            || texts[0].starts_with("no metadata could be read") && finding.problem.starts_with(NO_DATASOURCE)
             || point.is_some_and(|point| texts[0].contains(&format!(" {point}:")))
     });
     if let Some(finding) = owner {
-        finding.details.extend(texts);
+        finding.details.splice(0..0, texts);
         return;
     }
     let script = texts[0].split_once("scripts failed: ").map_or("", |(_, names)| names);
@@ -347,6 +337,12 @@ fn report(
         || texts.iter().any(|text| text.starts_with("running ") || text.contains("install"));
     let mut shown =
         if is_command && module.is_some() { output.reasons(&stage, script, &texts) } else { Vec::new() };
+    // What a script sends elsewhere.
+    for name in script.split(", ").filter(|name| !name.is_empty()) {
+        let text =
+            machine.sys.read_text(machine.layout.instance(&format!("scripts/{name}"))).unwrap_or_default();
+        shown.extend(output::redirected(&machine.sys, &text));
+    }
     // The index of packages may have been updated in the stage before.
     if shown.is_empty() && texts.iter().any(|text| text.contains("failed to install")) {
         shown = output.reasons("modules-config", "", &[]);
@@ -434,126 +430,6 @@ pub fn repeat(module: &str) -> String {
         "if the user-data is wrong, correct it for a new instance; otherwise repeat: \
          cloud-init single --name {module} --frequency always"
     )
-}
-
-/// Returns the files that messages of shells name: `PATH: not found`, or `PATH: INTERPRETER: bad interpreter`.
-fn named_files(evidence: &[String]) -> Vec<String> {
-    const ENDS: [&str; 4] = [": not found", ": No such file", ": bad interpreter", ": cannot execute"];
-    let before = |line: &&String| ENDS.iter().filter_map(|end| line.find(end)).min();
-    let lines = evidence.iter().filter_map(|line| line.get(..before(&line)?));
-    let words = lines.flat_map(str::split_whitespace).map(|word| word.trim_matches([':', '\'', '"']));
-    let words = words.filter(|word| word.starts_with('/'));
-    words.chain(evidence.iter().filter_map(|line| denied_program(line))).map(str::to_string).collect()
-}
-
-/// Returns the file that a shell may not execute: `SCRIPT: 3: PATH: Permission denied`, `sh: PATH: …`. Other programs and
-/// redirections have such messages about files that they may not read or write.
-fn denied_program(line: &str) -> Option<&str> {
-    let mut parts = line[..line.find(DENIED)?].rsplit(": ");
-    let (path, before) = (parts.next()?, parts.next()?);
-    let is_number = before.trim_start_matches("line ").parse::<u32>().is_ok();
-    let is_shell = ["sh", "bash", "dash"].contains(&before.rsplit('/').next().unwrap_or_default());
-    (path.starts_with('/') && !path.contains(' ') && (is_number || is_shell)).then_some(path)
-}
-
-/// Returns the mount with one of these files or with the user's scripts, if its option noexec forbids their execution.
-fn without_execution(machine: &Machine, files: &[String]) -> Option<String> {
-    let mounts = machine.sys.mounts().unwrap_or_default();
-    let scripts = machine.layout.user_scripts();
-    let is_file = |path: &&String| machine.sys.metadata(path.as_str()).is_ok_and(|meta| meta.is_file());
-    let mut all = files.iter().rev().filter(is_file).chain([&scripts]);
-    all.find_map(|file| disk::mount_with(&mounts, file, "noexec"))
-}
-
-/// Returns a file that could not be written, or its directory, if chattr(1) made it immutable or append-only.
-fn immutable(machine: &Machine, evidence: &[String], deadline: Deadline) -> Option<String> {
-    let refused = evidence.iter().filter(|line| REFUSED.split('|').any(|part| line.contains(part)));
-    let words = refused.flat_map(|line| line.split_whitespace());
-    let paths = words.map(|word| word.trim_matches(|c: char| "():;,'\"‘’".contains(c)));
-    let paths: Vec<&str> = paths.filter(|path| path.starts_with('/')).take(MAX_PATHS).collect();
-    if paths.is_empty() || deadline.is_expired() {
-        return None;
-    }
-    let command = paths.iter().fold(Command::new(["lsattr", "-d"]), |command, path| {
-        command.arg(*path).arg(path.rsplit_once('/').map_or("/", |(directory, _)| directory))
-    });
-    let answer =
-        machine.sys.run(&command.timeout(deadline.remaining()).accept_all().read_only()).ok()?.text();
-    let mut rows = answer.lines().filter_map(|row| row.split_once(' '));
-    rows.find(|(attributes, _)| attributes.contains(['i', 'a'])).map(|(_, path)| path.trim().to_string())
-}
-
-/// Returns a script that exists and cannot be executed, with problem and remedy: its interpreter does not exist, or its mode forbids it.
-fn unusable_script(
-    machine: &Machine,
-    files: &[String],
-    is_denied: bool,
-) -> Option<(String, String, &'static str)> {
-    let sys = &machine.sys;
-    files.iter().rev().find_map(|path| {
-        let start = sys.read_head(path, 256).ok()?;
-        let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        let line = String::from_utf8_lossy(line);
-        let interpreter = line.split_whitespace().next()?;
-        let mode = sys.mode(path).unwrap_or_default();
-        let (problem, remedy) = match (line.ends_with('\r'), sys.exists(interpreter)) {
-            (true, _) => (
-                "has the line ends of Windows (CR LF), so its interpreter is not found".to_string(),
-                "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
-            ),
-            (false, false) => (
-                format!("its interpreter {interpreter} does not exist"),
-                "install it (packages:), or correct the first line",
-            ),
-            (false, true) if is_denied && mode & 0o111 == 0 => (
-                format!("not executable (mode {mode:04o})"),
-                "set permissions: '0755' for it in write_files, or run it with its interpreter: sh FILE",
-            ),
-            (false, true) => return None,
-        };
-        Some((path.clone(), problem, remedy))
-    })
-}
-
-/// Returns the file with its line that sets a proxy, and the proxy's host, if messages about a connection name it.
-fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String)> {
-    const DIRECTORIES: [&str; 5] = [
-        "/etc/apt/apt.conf.d",
-        "/etc/systemd/system/cloud-init-network.service.d",
-        "/etc/systemd/system/cloud-config.service.d",
-        "/etc/systemd/system/cloud-final.service.d",
-        "/etc/systemd/system.conf.d",
-    ];
-    if Cause::of(evidence).is_none_or(|(cause, _)| cause.layer != Layer::Network) {
-        return None;
-    }
-    let files = DIRECTORIES.iter().flat_map(|directory| {
-        let names = machine.sys.list(directory).unwrap_or_default();
-        names.into_iter().map(move |name| format!("{directory}/{name}"))
-    });
-    files.chain(["/etc/apt/apt.conf", "/etc/environment"].map(str::to_string)).find_map(|file| {
-        let text = machine.sys.read_text(&file).ok()?;
-        (1..).zip(text.lines()).find_map(|(number, line)| {
-            // `Acquire::http::Proxy "http://USER:PASSWORD@HOST:PORT/";`, `https_proxy=http://HOST`, also in `Environment=`
-            let is_comment = line.trim_start().starts_with(['#', '/']);
-            let is_proxy = !is_comment && line.to_ascii_lowercase().contains("proxy");
-            let host = is_proxy.then(|| line.split_once("://"))??.1;
-            let host = host.split(['/', '"', ';', ' ']).next()?.rsplit('@').next()?;
-            // An IPv6 address has brackets, and colons in them.
-            let end = host.find(']').map_or_else(|| host.find(':').unwrap_or(host.len()), |end| end + 1);
-            let host = &host[..end];
-            // Not a part of another name or address.
-            let is_part = |c: char| c.is_alphanumeric() || c == '-';
-            let is_whole = |text: &String| {
-                text.match_indices(host).any(|(at, _)| {
-                    let after = text[at + host.len()..].trim_start_matches('.');
-                    !text[..at].ends_with(|c| is_part(c) || c == '.') && !after.starts_with(is_part)
-                })
-            };
-            let is_named = !host.is_empty() && evidence.iter().any(is_whole);
-            is_named.then(|| (format!("{file}, line {number}"), host.to_string()))
-        })
-    })
 }
 
 /// Adds a failure to the finding of its cause. Returns `false` if its messages show none.

@@ -16,6 +16,8 @@ const RULES: &str = "/etc/sudoers.d/90-cloud-init-users";
 const MAIN: &str = "/etc/sudoers";
 // Wait: doctor | visudo, which checks the rules of sudo | -
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// What sudo says of a user without a rule.
+const NO_RULE: &str = "is not allowed to run sudo";
 /// The maximum number of users whose rules are listed.
 const MAX_USERS: usize = 10;
 
@@ -96,12 +98,28 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
         let has_password = !is_usual || !hash.starts_with(['!', '*', ':']);
         let command = Command::new(["sudo", "-l", "-U", &user.name]).env("LC_ALL", "C");
         let Ok(done) = sys.run(&command.timeout(TIMEOUT).read_only()) else { continue };
+        let group = user.map.and_then(|map| map.get("groups")).filter(|_| !has_rule && rule.is_none());
+        if let Some(group) = group.and_then(administrators)
+            && done.text().contains(NO_RULE)
+        {
+            let name = config::shown_name(&user.name);
+            let problem = format!("user {name} is in the group {group}, for which sudo has no rule here");
+            let remedy = "set sudo: ALL=(ALL) NOPASSWD:ALL for the user, or the group that /etc/sudoers names (Debian: sudo, others: wheel)";
+            page.findings.warning(place_at(&user.at, "users"), problem, remedy);
+        }
         if let Some((severity, problem, remedy)) = problem_of(&done.text(), has_rule, has_password) {
             let problem = format!("user {}: {problem}", config::shown_name(&user.name));
             let details = if has_rule { later_rules(sys, &user.name) } else { Vec::new() };
             page.findings.add(severity, place_at(&user.at, "users"), problem, remedy).details = details;
         }
     }
+}
+
+/// Returns the group of administrators of some distribution that a value of `groups` names.
+fn administrators(groups: &Node) -> Option<&'static str> {
+    let text = groups.to_json().to_string();
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && !"_-".contains(c));
+    words.find_map(|word| ["wheel", "sudo", "admin"].into_iter().find(|group| *group == word))
 }
 
 /// Returns the places of rules for a user that come after cloud-init's and ask for a password.
@@ -139,7 +157,7 @@ fn problem_of(
     has_rule: bool,
     has_password: bool,
 ) -> Option<(Severity, &'static str, &'static str)> {
-    if has_rule && rules.contains("is not allowed to run sudo") {
+    if has_rule && rules.contains(NO_RULE) {
         let remedy =
             "/etc/sudoers needs the line @includedir /etc/sudoers.d, and a file there the user's rule";
         return Some((
@@ -166,6 +184,19 @@ fn problem_of(
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn groups_of_administrators_are_found_in_each_form() {
+        for (groups, expected) in [
+            ("[adm, wheel]", Some("wheel")),
+            ("'users,sudo'", Some("sudo")),
+            ("{admin: }", Some("admin")),
+            ("[wheels, my-sudo]", None),
+        ] {
+            let node = config::yaml::parse("t", groups).unwrap().root;
+            assert_eq!(super::administrators(&node), expected, "{groups}");
+        }
+    }
+
     #[test]
     fn later_files_that_ask_for_a_password_are_named() {
         let root = scratch::TempDir::new();

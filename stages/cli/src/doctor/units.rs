@@ -66,9 +66,17 @@ pub fn section(machine: &Machine, page: &mut Page) {
     }
 }
 
+/// Returns the configuration and the scripts of the instance.
+pub fn texts(machine: &Machine) -> Vec<String> {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
+    let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
+    paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect()
+}
+
 /// Returns the failed units that the configuration or the scripts of the instance name.
 fn failed_of_owner(machine: &Machine) -> Vec<String> {
-    let (sys, layout) = (&machine.sys, &machine.layout);
+    let sys = &machine.sys;
     let command = ["systemctl", "list-units", "--state=failed", "--plain", "--no-legend", "--no-pager"];
     let answer = sys.run(&Command::new(command).timeout(TIMEOUT).accept_all().read_only());
     let answer = answer.map(|done| done.text()).unwrap_or_default();
@@ -77,9 +85,7 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
         .filter_map(|line| line.split_whitespace().next())
         // They have findings of their own.
         .filter(|unit| !OWN.split(' ').any(|own| unit.starts_with(own)));
-    let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
-    let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
-    let texts: Vec<String> = paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect();
+    let texts = texts(machine);
     let is_named = |unit: &&str| {
         let name = unit.strip_suffix(".service").unwrap_or(unit);
         let ends = |c: char| !c.is_ascii_alphanumeric() && !"_-@.".contains(c);

@@ -22,6 +22,7 @@ use crate::exit::fail;
 use crate::machine::Machine;
 use validation::{Document, Source, Validation};
 
+pub use base::findings_of_machine;
 pub use input::{documents, read as read_input};
 pub use replay::{PART_LAYERS, merge_parts, replay_merge};
 pub use report::entry;

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use config::{Node, Position};
 use serde_json::json;
+use state::layout::RAW_DATA;
 use system::User as Account;
 
 use super::boot_log::BootLog;
@@ -180,7 +181,8 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
         && page.findings.all.iter().all(|finding| finding.layer != Layer::Login)
         && Machine::is_root()
     {
-        nobody(merged, &users, page);
+        let is_empty = sys.metadata(machine.layout.instance(RAW_DATA[0])).is_ok_and(|meta| meta.len() == 0);
+        nobody(merged, &users, is_empty, page);
     }
     page.section("login", "Users", seen.lines.clone(), json!(seen.lines));
 }
@@ -237,7 +239,7 @@ fn connections(machine: &Machine, merged: &Node, page: &mut Page) {
 }
 
 /// Reports that no user can log in.
-fn nobody(merged: &Node, users: &[User<'_>], page: &mut Page) {
+fn nobody(merged: &Node, users: &[User<'_>], is_empty: bool, page: &mut Page) {
     let keys = modules::schema::keys_of_nobody(merged, merged);
     if let Some(keys) = keys {
         let remedy = "add default to users, or the keys to a user (ssh_authorized_keys), for a new instance";
@@ -252,7 +254,9 @@ fn nobody(merged: &Node, users: &[User<'_>], page: &mut Page) {
         }
         false => "add ssh_authorized_keys to a user, or default to users, for a new instance",
     };
-    page.findings.warning("users", problem, remedy);
+    let place = if is_empty { "user-data" } else { "users" };
+    let empty = if is_empty { "the user-data is empty, and " } else { "" };
+    page.findings.warning(place, format!("{empty}{problem}"), remedy);
 }
 
 /// Returns whether an account is root's or a person's, with a shell.

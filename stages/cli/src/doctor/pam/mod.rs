@@ -1,43 +1,22 @@
 //! Whether PAM's rules for a service let in a user who has a valid account. Only rules that are certain count.
 
+mod access;
+mod faillock;
+mod limits;
+mod times;
+
 use system::{System, User};
+
+use access::denied_by;
+use limits::{LEAST, limited_by};
+use times::never_permitted;
 
 const DIRECTORIES: [&str; 3] = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/share/pam.d"];
 /// The maximum number of files that are read for one service, which may include each other in a circle.
 const MAX_FILES: usize = 32;
 const ACCESS: &str = "/etc/security/access.conf";
-const LIMITS: &str = "/etc/security/limits.conf";
-const LIMITS_DIRECTORY: &str = "/etc/security/limits.d";
-/// Items of limits.conf(5), values below which no shell runs, and what the user lacks then.
-const LEAST: [(&str, u64, &str); 6] = [
-    ("maxlogins", 1, "login"),
-    ("maxsyslogins", 1, "login"),
-    ("nproc", 1, "process"),
-    ("nofile", 4, "open files"),
-    ("as", 4096, "memory for a shell"),
-    ("data", 64, "memory for a shell"),
-];
 const SHELLS: &str = "/etc/shells";
 const TIMES: &str = "/etc/security/time.conf";
-const FAILLOCK: &str = "/etc/security/faillock.conf";
-/// The directory with a file of failed logins for each user, and the size of a record in it.
-const TALLIES: &str = "/run/faillock";
-const TALLY_SIZE: usize = 64;
-/// The maximum number of bytes of such a file that are read.
-const MAX_TALLIES: u64 = 64 << 10;
-/// The days of time.conf(5), and their bits, from Sunday on.
-const DAYS: [(&str, u8); 10] = [
-    ("su", 1),
-    ("mo", 2),
-    ("tu", 4),
-    ("we", 8),
-    ("th", 16),
-    ("fr", 32),
-    ("sa", 64),
-    ("wk", 62),
-    ("wd", 65),
-    ("al", 127),
-];
 
 /// A line of a file of pam.d(5).
 struct Rule {
@@ -198,7 +177,7 @@ impl Rule {
                 refused(format!("pam_time.so refuses user {} at all times ({file}, line {line})", user.name))
             }
             ("pam_faillock.so", "auth") => {
-                let failures = self.faillock(sys, user)?;
+                let failures = faillock::failures(sys, &self.arguments, user)?;
                 refused(format!(
                     "pam_faillock.so refuses the password of user {} after {failures} failed logins",
                     user.name
@@ -252,35 +231,6 @@ impl Rule {
     }
 }
 
-impl Rule {
-    /// Returns the number of failed logins by which pam_faillock(8) refuses a user. Those of administrators count otherwise.
-    fn faillock(&self, sys: &System, user: &User) -> Option<usize> {
-        let file = self.arguments.iter().find_map(|word| word.strip_prefix("conf=")).unwrap_or(FAILLOCK);
-        let text = sys.read_text(file).unwrap_or_default();
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-        // Arguments override the file.
-        let settings: Vec<(&str, &str)> = lines
-            .chain(self.arguments.iter().map(String::as_str))
-            .filter_map(|setting| setting.split_once('='))
-            .map(|(key, value)| (key.trim(), value.trim()))
-            .collect();
-        let value = |name: &str| settings.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        let number = |name: &str, default: u64| match value(name) {
-            None => Some(default),
-            Some("never") => Some(0),
-            Some(value) => value.parse().ok(),
-        };
-        if user.uid == 0 || value("admin_group").is_some() {
-            return None;
-        }
-        let path = format!("{}/{}", value("dir").unwrap_or(TALLIES), user.name);
-        let records = sys.read_head(&path, MAX_TALLIES).ok()?;
-        let now = sys.clock().wall().as_secs();
-        let limits = (number("deny", 3)?, number("fail_interval", 900)?, number("unlock_time", 600)?);
-        locked(&records, limits, now)
-    }
-}
-
 /// Returns whether a condition of pam_succeed_if(8) certainly does not hold for a user.
 fn fails([field, operator, value]: [&str; 3], user: &User, groups: &[&str]) -> bool {
     use std::cmp::Ordering::{Equal, Greater, Less};
@@ -304,84 +254,6 @@ fn fails([field, operator, value]: [&str; 3], user: &User, groups: &[&str]) -> b
     }
 }
 
-/// Returns the number of failed logins that count if they lock an account: by the number that does, the seconds in which they count, and
-/// those after which the account is unlocked.
-fn locked(records: &[u8], (deny, interval, unlock): (u64, u64, u64), now: u64) -> Option<usize> {
-    let times: Vec<u64> = records
-        .chunks_exact(TALLY_SIZE)
-        .filter_map(|record| {
-            let (status, time) = (record.get(54..56)?, record.get(56..)?);
-            let is_valid = u16::from_ne_bytes(status.try_into().ok()?) & 1 != 0;
-            is_valid.then_some(u64::from_ne_bytes(time.try_into().ok()?))
-        })
-        .collect();
-    let latest = *times.iter().max()?;
-    let failures = times.iter().filter(|time| latest - **time < interval).count();
-    let is_over = unlock != 0 && latest.saturating_add(unlock) < now;
-    (deny != 0 && failures as u64 >= deny && !is_over).then_some(failures)
-}
-
-/// Returns the number of the line of time.conf(5) that permits a user no login with SSH at any time.
-fn never_permitted(text: &str, service: &str, user: &str) -> Option<usize> {
-    let is_one = |list: &str, name: &str| {
-        holds(list, &|pattern| match pattern.strip_suffix('*') {
-            Some(start) => Some(name.starts_with(start)),
-            // Groups of the network.
-            None => (!pattern.starts_with('@')).then_some(pattern == name),
-        })
-    };
-    let is_never = |times: &str| {
-        let minutes = (0..7).flat_map(|day| (0..24 * 60).map(move |minute| (day, minute)));
-        minutes
-            .map(|(day, minute)| (1 << day, minute / 60 * 100 + minute % 60))
-            .all(|(day, minute)| holds(times, &|term| is_in(term, day, minute)) == Some(false))
-    };
-    let refuses = |line: &str| {
-        let fields: Vec<&str> =
-            line.split('#').next().unwrap_or_default().split(';').map(str::trim).collect();
-        let [services, terminals, users, times] = fields[..] else { return false };
-        [(services, service), (terminals, "ssh"), (users, user)]
-            .iter()
-            .all(|(list, name)| is_one(list, name) == Some(true))
-            && is_never(times)
-    };
-    // Of a line that goes on in the next one the fields are not known.
-    (1..).zip(text.lines()).find(|(_, line)| refuses(line)).map(|(number, _)| number)
-}
-
-/// Evaluates a list of time.conf(5), whose terms `!`, `|` and `&` join from left to right; `None` if one is not known.
-fn holds(list: &str, term: &dyn Fn(&str) -> Option<bool>) -> Option<bool> {
-    let (mut result, mut rest, mut operator) = (false, list, "|");
-    loop {
-        let end = rest.find(['|', '&']).unwrap_or(rest.len());
-        let word = rest[..end].trim();
-        let name = word.trim_start_matches('!');
-        let value = term(name.trim())? != ((word.len() - name.len()) % 2 == 1);
-        result = if operator == "&" { result && value } else { result || value };
-        if end == rest.len() {
-            return Some(result);
-        }
-        (operator, rest) = rest[end..].split_at(1);
-    }
-}
-
-/// Returns whether a time is in a range such as `MoWk0800-1800`; `None` if the range is not valid. A day that is named twice does not count.
-fn is_in(range: &str, day: u8, minute: u16) -> Option<bool> {
-    let (days, times) = range.split_at(range.find(|c: char| !c.is_ascii_alphabetic())?);
-    let bits = days.as_bytes().chunks(2).try_fold(0, |bits, name| {
-        let (_, bit) = DAYS.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name))?;
-        Some(bits ^ bit)
-    })?;
-    let (start, end) = times.split_once('-')?;
-    let (start, end): (u16, u16) = (start.parse().ok()?, end.parse().ok()?);
-    if start < end {
-        return Some(bits & day != 0 && (start..end).contains(&minute));
-    }
-    // It ends on the next day.
-    let before = if day == 1 { 64 } else { day >> 1 };
-    Some(bits & day != 0 && minute >= start || bits & before != 0 && minute < end)
-}
-
 /// Returns whether a module is in none of the directories that may be PAM's.
 fn is_missing(sys: &System, module: &str) -> bool {
     let tops = ["/usr/lib64", "/usr/lib", "/lib"];
@@ -392,76 +264,6 @@ fn is_missing(sys: &System, module: &str) -> bool {
     let directories: Vec<String> = directories.collect();
     let has = |name: &str| directories.iter().any(|directory| sys.exists(format!("{directory}/{name}")));
     !module.starts_with('/') && !module.is_empty() && has("pam_unix.so") && !has(module)
-}
-
-/// Returns the number of the line of access.conf(5) that refuses a user from everywhere; `None` also if it depends on more.
-fn denied_by(text: &str, user: &str, groups: &[&str]) -> Option<usize> {
-    for (number, line) in (1..).zip(text.lines()) {
-        let fields: Vec<&str> =
-            line.split('#').next().unwrap_or_default().splitn(3, ':').map(str::trim).collect();
-        let [permission, users, origins] = fields[..] else { continue };
-        if origins == "LOCAL" {
-            continue;
-        }
-        let mut lists = users.split(" EXCEPT ");
-        let (all, exceptions) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
-        // Networks, lists in other forms, exceptions of exceptions, numbers.
-        if users.contains(['@', ','])
-            || lists.next().is_some()
-            || users.split_whitespace().any(|word| word.parse::<u32>().is_ok())
-        {
-            return None;
-        }
-        let is_meant = |word: &str| {
-            let group = word.trim_matches(['(', ')']);
-            word == "ALL" || word == user || groups.contains(&group)
-        };
-        if all.split_whitespace().any(is_meant) && !exceptions.split_whitespace().any(is_meant) {
-            // Of connections LOCAL are only those of the machine itself.
-            let is_everywhere = ["ALL", "ALL EXCEPT LOCAL"].contains(&origins);
-            return (permission == "-" && is_everywhere).then_some(number);
-        }
-    }
-    None
-}
-
-/// Returns the file and the line of limits.conf(5) that allow a user none of this item; `None` also if it depends on more.
-fn limited_by(sys: &System, (limited, least): (&str, u64), user: &User, groups: &[&str]) -> Option<String> {
-    let mut files = sys.list(LIMITS_DIRECTORY).unwrap_or_default();
-    files.retain(|name| name.ends_with(".conf"));
-    sort::sort(&mut files);
-    let files = files.iter().map(|name| format!("{LIMITS_DIRECTORY}/{name}"));
-    let mut found: Option<(usize, bool, String)> = None;
-    for path in std::iter::once(LIMITS.to_string()).chain(files) {
-        let text = sys.read_text(&path).unwrap_or_default();
-        for (number, line) in (1..).zip(text.lines()) {
-            let fields: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-            let [domain, kind, ref item @ ..] = fields[..] else { continue };
-            // A row for the user goes before those for groups, and these before one for all users but root.
-            let is_meant = [
-                domain == user.name,
-                domain.strip_prefix('@').is_some_and(|group| groups.contains(&group)),
-                domain == "*" && user.uid != 0,
-            ];
-            let rank = is_meant.iter().position(|is_meant| *is_meant);
-            match (item, rank) {
-                // No limits for the user; a range of IDs.
-                ([], Some(_)) if kind == "-" => return None,
-                ([item, _], _) if *item == limited && domain.contains(':') => return None,
-                ([item, value], Some(rank))
-                    if *item == limited && found.as_ref().is_none_or(|(of, ..)| rank <= *of) =>
-                {
-                    found = Some((
-                        rank,
-                        value.parse().is_ok_and(|value: u64| value < least),
-                        format!("{path}, line {number}"),
-                    ));
-                }
-                _ => {}
-            }
-        }
-    }
-    found.and_then(|(_, is_none, place)| is_none.then_some(place))
 }
 
 #[cfg(test)]
@@ -600,109 +402,5 @@ mod tests {
         assert!(found.is_some_and(|(place, _)| place == "/etc/pam.d/other, line 1"));
         root.put("etc/pam.d/sshd", "");
         assert_eq!(refusal(&sys, "sshd", &LOGIN, &accounts[0], &[]), None);
-    }
-
-    #[test]
-    fn times_that_permit_no_login_are_found() {
-        for (rules, expected) in [
-            ("", None),
-            ("sshd;*;*;Al0000-2400", None),
-            ("# sshd;*;*;!Al0000-2400", None),
-            ("sshd;*;!root;!Al0000-2400", Some(1)),
-            ("\nlogin|ss*;*;al|am*;!Al0000-2400", Some(2)),
-            ("login & sshd;*;*;!Al0000-2400", None),
-            ("sshd;tty*;*;!Al0000-2400", None),
-            ("*;ssh;amy&!amy;!Al0000-2400", None),
-            ("*;*;@staff;!Al0000-2400", None),
-            // Working hours are intended.
-            ("*;*;!root;Wk0800-1800", None),
-            ("*;*;!root;WkWk0800-1800", Some(1)),
-            ("*;*;!root;Wk0800-1800 & !Al0700-1900", Some(1)),
-            ("*;*;!root;AlMoTuWeThFrSa2300-0100 & !Su2300-0100", Some(1)),
-            ("*;*;!root;!Al2400", None),
-            ("*;*;!root;!Xx0000-2400", None),
-            ("*;*;!root", None),
-        ] {
-            assert_eq!(never_permitted(rules, "sshd", "amy"), expected, "{rules}");
-        }
-    }
-
-    #[test]
-    fn accounts_that_failed_logins_lock_are_found() {
-        let record = |status: u16, time: u64| {
-            [[b'h'; 54].to_vec(), status.to_ne_bytes().to_vec(), time.to_ne_bytes().to_vec()].concat()
-        };
-        let records = [record(3, 100), record(3, 150), record(2, 160), record(3, 200)].concat();
-        for (limits, now, expected) in [
-            ((3, 900, 600), 210, Some(3)),
-            ((4, 900, 600), 210, None),
-            ((0, 900, 600), 210, None),
-            ((3, 60, 600), 210, None),
-            ((3, 900, 600), 801, None),
-            ((3, 900, 0), 9_999, Some(3)),
-        ] {
-            assert_eq!(locked(&records, limits, now), expected, "{limits:?}");
-        }
-        assert_eq!(locked(&records[..63], (1, 900, 600), 210), None);
-
-        let root = scratch::TempDir::new();
-        let sys = System::new(root.display().to_string());
-        let accounts =
-            system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\nroot:x:0:0::/root:/bin/sh\n");
-        std::fs::create_dir_all(root.join("run/faillock")).unwrap();
-        for name in ["amy", "root"] {
-            std::fs::write(root.join("run/faillock").join(name), &records).unwrap();
-        }
-        root.put("etc/security/faillock.conf", "# deny = 9\ndeny = 3\nunlock_time = never\n");
-        root.put(
-            "etc/pam.d/password-auth",
-            "auth required pam_faillock.so preauth\nauth sufficient pam_unix.so\n",
-        );
-        for (rules, user, expected) in [
-            ("auth substack password-auth\n", 0, true),
-            ("auth substack password-auth\n", 1, false),
-            ("auth required pam_faillock.so preauth deny=5\n", 0, false),
-            ("auth required pam_faillock.so preauth unlock_time=60\n", 0, false),
-            ("auth required pam_faillock.so preauth admin_group=x\n", 0, false),
-            ("auth required pam_faillock.so preauth dir=/run/other\n", 0, false),
-            (
-                "auth [success=1 default=ignore] pam_unix.so\nauth [default=die] pam_faillock.so authfail\n",
-                0,
-                false,
-            ),
-            // It only forgets failures.
-            ("account required pam_faillock.so\n", 0, false),
-        ] {
-            root.put("etc/pam.d/sshd", rules);
-            let found = refusal(&sys, "sshd", &PASSWORD, &accounts[user], &[]);
-            assert_eq!(found.is_some(), expected, "{rules}: {found:?}");
-            assert_eq!(refusal(&sys, "sshd", &LOGIN, &accounts[user], &[]), None, "{rules}");
-        }
-    }
-
-    #[test]
-    fn the_limit_that_counts_for_a_user_is_found() {
-        let root = scratch::TempDir::new();
-        let sys = System::new(root.display().to_string());
-        let accounts =
-            system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\nroot:x:0:0::/root:/bin/sh\n");
-        for (limits, at, expected) in [
-            ("* - maxlogins 0", 0, true),
-            ("* - maxlogins 0", 1, false),
-            ("root - maxlogins 0", 1, true),
-            ("* - maxlogins 0\namy - maxlogins 4", 0, false),
-            ("amy - maxlogins 0\n* - maxlogins 4", 0, true),
-            ("amy - maxlogins 0\namy - maxlogins 4", 0, false),
-            ("* - maxlogins 0\namy -", 0, false),
-            ("* - maxlogins 0\n1000: - maxlogins 4", 0, false),
-            ("bob - maxlogins 0\n@bob - maxlogins 0\n%amy - maxlogins 0\n* hard nproc 0", 0, false),
-        ] {
-            root.put("etc/security/limits.conf", limits);
-            assert_eq!(
-                limited_by(&sys, ("maxlogins", 1), &accounts[at], &["amy"]).is_some(),
-                expected,
-                "{limits}"
-            );
-        }
     }
 }
