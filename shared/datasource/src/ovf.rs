@@ -185,9 +185,11 @@ struct Found {
 
 /// Returns the property whose name differs from this one only by case and separators.
 fn similar_property(key: &str) -> Option<&'static str> {
-    let squeezed = |name: &str| name.replace(['-', '_', '.', ' '], "").to_ascii_lowercase();
+    let letters = |name: &str| -> Vec<u8> {
+        name.bytes().filter(u8::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
     let known = ["user-data", "instance-id", "public-keys", "local-hostname", "network-config"];
-    known.into_iter().find(|known| squeezed(known) == squeezed(key))
+    known.into_iter().find(|known| letters(known) == letters(key))
 }
 
 impl Found {

@@ -294,45 +294,37 @@ fn missing_part<'a>(
     })
 }
 
-/// Returns a problem if the configuration has ethernets by matches only, and no link fits one of them.
+/// Returns the first ethernet of the configuration if each has a match, and no link fits one of them.
 fn unmatched(sys: &System, config: &Node, links: &[system::Link]) -> Option<String> {
     let ethernets = parse::network_section(config).get("ethernets")?.as_map()?;
-    let texts = |value: &Node| -> Vec<String> {
-        value.as_seq().map_or(value.scalar_text().into_iter().collect(), |all| {
-            all.iter().filter_map(Node::scalar_text).collect()
+    let fits = |patterns: Option<&Node>, value: &str| {
+        let is_one = |pattern: &Node| {
+            let pattern = pattern.scalar_text().unwrap_or_default().to_ascii_lowercase();
+            netconfig::glob_match(&pattern, value)
+        };
+        patterns.is_none_or(|all| match all.as_seq() {
+            Some(all) => all.iter().any(is_one),
+            None => is_one(all),
         })
     };
-    let fits = |matching: &Node, link: &system::Link| {
-        let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name)).unwrap_or_default();
-        let driver = driver.rsplit('/').next().unwrap_or_default();
-        [("name", link.name.as_str()), ("macaddress", &link.mac), ("driver", driver)].iter().all(
-            |(key, value)| {
-                let patterns = matching.get(key).map(texts);
-                patterns.is_none_or(|all| {
-                    all.iter().any(|pattern| {
-                        netconfig::glob_match(&pattern.to_ascii_lowercase(), &value.to_ascii_lowercase())
-                    })
-                })
-            },
-        )
-    };
-    let mut shown = Vec::new();
+    let mut first = None;
     for (id, ethernet) in ethernets.iter() {
         let matching = ethernet.get("match")?;
         if ethernet.get("optional").is_some_and(|optional| !optional.is_falsy()) {
             continue;
         }
-        if links.iter().any(|link| link.name != "lo" && fits(matching, link)) {
-            return None;
+        for link in links.iter().filter(|link| link.name != "lo") {
+            let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name));
+            let driver = driver.unwrap_or_default();
+            let driver = driver.rsplit('/').next().unwrap_or_default();
+            let facts = [("name", &*link.name), ("macaddress", &link.mac), ("driver", driver)];
+            if facts.iter().all(|(key, value)| fits(matching.get(key), &value.to_ascii_lowercase())) {
+                return None;
+            }
         }
-        let keys = matching.as_map()?.iter().map(|(key, value)| {
-            format!("{} {}", key.scalar_text().unwrap_or_default(), texts(value).join(" "))
-        });
-        let keys: Vec<String> = keys.collect();
-        shown.push(format!("{} ({})", id.scalar_text()?, keys.join(", ")));
+        first = first.or(id.scalar_text());
     }
-    (!shown.is_empty())
-        .then(|| format!("no link fits the match of any ethernet of the configuration: {}", shown.join("; ")))
+    first.map(|id| format!("no link fits the match of any ethernet of the configuration, such as {id}"))
 }
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.
