@@ -436,13 +436,6 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           printf 'Package: owntool\nVersion: 1\nArchitecture: all\nFilename: ./owntool.deb\nSize: 1\nSHA256: %064d\n' 0 >/srv/repo/Packages
           echo 'deb [trusted=yes] file:/srv/repo ./' >/etc/apt/sources.list; printf 'Package: *\nPin: origin \"\"\nPin-Priority: -1\n' >/etc/apt/preferences.d/own",
           "", "packages", "a pin (/etc/apt/preferences, preferences.d)"),
-        ("driver", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-networkd-wait-online
-          printf 'version: 2\nethernets: {lan: {match: {driver: virtio_net}, dhcp4: true}}\n' >network-config
-          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network",
-          "", "network", "no link fits the match of any ethernet of the configuration, such as lan"),
-        ("port", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-networkd-wait-online
-          printf 'version: 2\nethernets: {ens3: {optional: true}}\nbridges: {br0: {interfaces: [ens3], addresses: [192.0.2.10/24]}}\n' >network-config",
-          "", "network", "br0 is made of ens3, which does not exist"),
         ("wheel", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, groups: [wheel], ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
           "", "user-data part-001, line 2", "the group wheel, for which sudo has no rule"),
         ("hidden-mount", "printf '#cloud-config\nusers: [USER]\nruncmd: [touch /data/x]\n' >user-data; mkdir -p /data

@@ -157,19 +157,7 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
     let Ok(config) = config::json::parse(&text) else { return };
     let Ok(parsed) = parse::parse(&config, &facts) else { return };
-    if let Some(problem) = unmatched(sys, &config, &links).filter(|_| nics.is_empty()) {
-        page.findings.error("network", problem, format!("{NICS_REMEDY}; the links are: {}", names(&links)));
-    }
     for wanted in &parsed.model.links {
-        if let Some(part) = missing_part(&parsed.model.links, wanted, &links, &config) {
-            let problem = format!("{} is made of {part}, which does not exist", wanted.name);
-            page.findings.error(
-                "network",
-                problem,
-                format!("{NICS_REMEDY}; the links are: {}", names(&links)),
-            );
-            continue;
-        }
         if wanted.subnets.is_empty() && !wanted.is_bond() {
             continue;
         }
@@ -271,60 +259,6 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
     const QUESTION: [u8; 17] = [0x46, 0x4c, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let address: IpAddr = server.parse().map_err(|_| "expected an IP address".to_string())?;
     sys.ask_udp((address, 53).into(), &QUESTION, TIMEOUT).map_err(|e| e.to_string())
-}
-
-/// Returns the first part of a bond, bridge or VLAN, as the configuration names it, that is neither a NIC nor configured.
-fn missing_part<'a>(
-    all: &'a [Link],
-    wanted: &'a Link,
-    links: &[system::Link],
-    config: &Node,
-) -> Option<&'a str> {
-    let members =
-        all.iter().filter(|link| link.bond.as_ref() == Some(&wanted.id)).map(|link| link.id.as_str());
-    let ports = wanted.ports.iter().chain(&wanted.vlan_link).map(String::as_str);
-    let mut parts = members.chain(ports).filter(|_| wanted.is_made());
-    parts.find(|part| {
-        let configured = all.iter().find(|link| link.id == **part || link.name == **part);
-        // NICs of a match, and those that a MAC address identifies, may have another name.
-        let is_known =
-            configured.is_some_and(|link| link.is_made() || link.mac.is_some() || is_pattern(config, link));
-        let name = configured.map_or(*part, |link| &link.name);
-        !is_known && !links.iter().any(|link| link.name == name)
-    })
-}
-
-/// Returns the first ethernet of the configuration if each has a match, and no link fits one of them.
-fn unmatched(sys: &System, config: &Node, links: &[system::Link]) -> Option<String> {
-    let ethernets = parse::network_section(config).get("ethernets")?.as_map()?;
-    let fits = |patterns: Option<&Node>, value: &str| {
-        let is_one = |pattern: &Node| {
-            let pattern = pattern.scalar_text().unwrap_or_default().to_ascii_lowercase();
-            netconfig::glob_match(&pattern, value)
-        };
-        patterns.is_none_or(|all| match all.as_seq() {
-            Some(all) => all.iter().any(is_one),
-            None => is_one(all),
-        })
-    };
-    let mut first = None;
-    for (id, ethernet) in ethernets.iter() {
-        let matching = ethernet.get("match")?;
-        if ethernet.get("optional").is_some_and(|optional| !optional.is_falsy()) {
-            continue;
-        }
-        for link in links.iter().filter(|link| link.name != "lo") {
-            let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name));
-            let driver = driver.unwrap_or_default();
-            let driver = driver.rsplit('/').next().unwrap_or_default();
-            let facts = [("name", &*link.name), ("macaddress", &link.mac), ("driver", driver)];
-            if facts.iter().all(|(key, value)| fits(matching.get(key), &value.to_ascii_lowercase())) {
-                return None;
-            }
-        }
-        first = first.or(id.scalar_text());
-    }
-    first.map(|id| format!("no link fits the match of any ethernet of the configuration, such as {id}"))
 }
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.
