@@ -427,7 +427,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("empty", ": >user-data", "", "user-data", "the user-data is empty"),
         ("odd-blank", "printf '#cloud-config\nusers: [USER]\npackage_update\\302\\240: true\n' >user-data", "", "user-data part-001, line 3", "a no-break space"),
         ("kept-semaphores", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls]\n' >user-data
-          mkdir -p ../../instances/i-first-0001/sem; touch ../../instances/i-first-0001/sem/config_scripts_user", "", "/var/lib/cloud/instance/sem", "scripts_user"),
+          mkdir -p ../../instances/i-first-0001/sem; echo 12: 1700000000.5 >../../instances/i-first-0001/sem/config_scripts_user", "", "/var/lib/cloud/instance/sem", "scripts_user"),
         ("meta-data", "printf '#cloud-config\nusers: [USER]\n' >user-data", "sed -i s/from-meta-data/other/ /var/lib/cloud/seed/nocloud/meta-data",
           "nocloud/meta-data", "it is not the metadata (local-hostname) of this instance"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
