@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use system::{Deadline, Error, Level, Result, System, WriteGroup, WriteOptions};
+use system::{Deadline, Error, Level, Result, System, WriteGroup, WriteOptions, debug};
 
 use crate::Layout;
 use crate::instance::is_pickle;
@@ -187,7 +187,9 @@ fn write_end(sys: &System, path: &str) -> Result<()> {
 /// # Errors
 /// Fails if the file systems cannot be flushed or a semaphore cannot be changed: the next boot repeats the work or reports it.
 pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
-    let _lock = sys.lock_directory(&layout.unconfirmed(), Deadline::after(LOCK_TIMEOUT))?;
+    // Without the lock, which a security policy may deny, only the report of another process' failed flush may come too late.
+    let lock = sys.lock_directory(&layout.unconfirmed(), Deadline::after(LOCK_TIMEOUT));
+    let _lock = lock.inspect_err(|e| debug!(sys, "{e}"));
     let ended = sys.list(layout.unconfirmed())?;
     if let Err(e) = sys.flush_file_systems(&layout.cloud("")) {
         let recorded = sys.write(end_record(layout, FLUSH_FAILED), e.to_string(), WriteOptions::default());
