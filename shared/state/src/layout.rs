@@ -190,6 +190,8 @@ paths! {
     result = run(RESULT);
     /// The result on disk.
     stored_result = data(RESULT);
+    /// The directory with the seeds.
+    seeds = cloud("seed");
     /// The directory with the names of the semaphores of this boot that are still to be confirmed.
     unconfirmed = run("unconfirmed");
     /// The file that the last stage writes for an instance.

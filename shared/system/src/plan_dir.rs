@@ -14,6 +14,8 @@ use crate::overlay::create_overlay_dir;
 use crate::{Result, ResultExt, System};
 
 const PREFIX: &str = "cloud-init-plan.";
+/// How often a directory is made.
+const ATTEMPTS: usize = 5;
 
 /// A directory that exists as long as this value.
 #[derive(Debug)]
@@ -32,9 +34,12 @@ impl PlanDir {
     pub fn new(sys: &System) -> Result<PlanDir> {
         let top = std::env::temp_dir();
         remove_stale(&top);
-        // Process ids repeat in other namespaces that share the directory.
-        let suffix = encoding::hex::encode(&sys.random_bytes(8)?);
-        PlanDir::at(top.join(format!("{PREFIX}{suffix}")))
+        let at = || {
+            // Process ids repeat in other namespaces that share the directory.
+            let suffix = encoding::hex::encode(&sys.random_bytes(8)?);
+            PlanDir::at(top.join(format!("{PREFIX}{suffix}")))
+        };
+        retried(at)
     }
 
     fn at(path: PathBuf) -> Result<PlanDir> {
@@ -60,6 +65,17 @@ impl PlanDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Makes the directory again if another plan removes it before it is locked.
+fn retried(mut make: impl FnMut() -> Result<PlanDir>) -> Result<PlanDir> {
+    for _ in 1..ATTEMPTS {
+        match make() {
+            Err(e) if e.is_not_found() => {}
+            result => return result,
+        }
+    }
+    make()
 }
 
 impl Drop for PlanDir {
@@ -108,6 +124,28 @@ mod tests {
         create_overlay_dir(path).unwrap();
         let lock = Flock::lock(fs::File::open(path).unwrap(), FlockArg::LockExclusive).unwrap();
         PlanDir { path: path.to_path_buf(), is_mounted: false, _lock: lock }
+    }
+
+    #[test]
+    fn a_directory_that_another_plan_removes_is_made_again() {
+        let top = ::scratch::TempDir::new();
+        let mut attempts = 0;
+        let mut make = || {
+            attempts += 1;
+            let path = top.join(format!("{PREFIX}{attempts}"));
+            if attempts < 3 {
+                Err(io::Error::from(ErrorKind::NotFound)).context("x")
+            } else {
+                Ok(without_tmpfs(&path))
+            }
+        };
+        assert!(retried(&mut make).unwrap().path().ends_with("cloud-init-plan.3"));
+        let mut attempts = 0;
+        let failed = retried(|| {
+            attempts += 1;
+            Err(io::Error::from(ErrorKind::PermissionDenied)).context("x")
+        });
+        assert!(failed.is_err() && attempts == 1);
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         let is_seed = |line: &String| {
             !line.contains("no file system labelled")
                 && !line.starts_with("/etc/cloud/")
-                && !seeds::is_elsewhere(line, &layout.cloud("seed"))
+                && !seeds::is_elsewhere(line, &layout.seeds())
         };
         // `datasource: {None: {userdata_raw: …}}`
         let has_user_data = sys.metadata(layout.instance("user-data.txt")).is_ok_and(|meta| meta.len() > 0);

@@ -27,7 +27,7 @@ const NOT_READ: &str = ", but is not the seed directory of a datasource; ";
 
 /// Returns what looks like a seed and is not used, with the reason. `used` describes the datasource; empty if there is none.
 pub fn unused(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput]) -> Vec<String> {
-    let (sys, top) = (&machine.sys, machine.layout.cloud("seed"));
+    let (sys, top) = (&machine.sys, machine.layout.seeds());
     let mut found = hidden(sys, now, used, inputs);
     let policy = sys.read_text(POLICY).unwrap_or_default();
     let lines = policy.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
