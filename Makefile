@@ -209,7 +209,8 @@ torture: root release ## kill every stage and fail its system calls at POINTS= p
 # With and without the packages that images leave out.
 roots: FIRSTLIGHT_ROOTS = all
 roots: root deb ## boot the smallest root of every suite (root, 5 min)
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test whole minimal_roots::
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
+	    --test whole -- --include-ignored minimal_roots::
 
 # TARGET is a file of tests/fuzz/targets or generator/fuzz/fuzz_targets; without it they are listed.
 SECONDS ?= 60

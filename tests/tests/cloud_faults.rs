@@ -198,19 +198,6 @@ fn side_by_side(jobs: Vec<Job<'_>>) {
     assert_eq!(failed.into_inner().ok(), Some(0), "failed cases");
 }
 
-/// The clouds of each run of `make test`: with an address from DHCP, with an instance-id in the firmware, and over the machine's own
-/// network. `make slow` tests all clouds.
-const USUAL_CLOUDS: [&str; 3] = ["gce", "oracle", "nocloud"];
-
-fn usual_clouds() -> Vec<Case> {
-    USUAL_CLOUDS.iter().map(|name| Case::read(name)).collect()
-}
-
-#[test]
-fn failing_services_do_not_stop_the_first_boot() {
-    first_boots(&usual_clouds());
-}
-
 #[test]
 #[ignore = "faults of all clouds: make slow"]
 fn failing_services_of_no_cloud_stop_the_first_boot() {
@@ -299,17 +286,9 @@ fn final_stage_adds_one_warning_about_the_fallback() {
 }
 
 #[test]
-fn failing_services_do_not_change_later_boots() {
-    fail_at_later_boots(usual_clouds());
-}
-
-#[test]
 #[ignore = "faults of all clouds: make slow"]
 fn failing_services_of_no_cloud_change_later_boots() {
-    fail_at_later_boots(Case::all("faults"));
-}
-
-fn fail_at_later_boots(cases: Vec<Case>) {
+    let cases = Case::all("faults");
     side_by_side(cases.into_iter().map(|case| Box::new(move || later_boots(&case)) as Job).collect());
 }
 

@@ -83,6 +83,7 @@ fn boots(variant: &str, service: &str, network_file: &str, more: &str) {
 }
 
 #[test]
+#[ignore = "a root of a family: make slow"]
 fn rocky_boots_with_dnf_and_network_manager() {
     let more = "yum_repos: {test: {name: Test, baseurl: 'file:///srv/repo/rpm', gpgcheck: false, enabled: true}}\n\
                 ntp: {servers: [192.0.2.1]}\n";
@@ -90,6 +91,7 @@ fn rocky_boots_with_dnf_and_network_manager() {
 }
 
 #[test]
+#[ignore = "a root of a family: make slow"]
 fn suse_boots_with_zypper_and_network_manager() {
     let more = "zypper: {repos: [{id: test, name: Test, baseurl: 'dir:/srv/repo/rpm', gpgcheck: 0, enabled: 1}]}\n\
                 ntp: {servers: [192.0.2.1]}\n";
@@ -98,6 +100,7 @@ fn suse_boots_with_zypper_and_network_manager() {
 
 /// Debian's localed writes only Debian's own files, and refuses.
 #[test]
+#[ignore = "a root of a family: make slow"]
 fn arch_boots_with_pacman_and_networkd() {
     boots("arch", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth0.network", "locale: false\n");
 }

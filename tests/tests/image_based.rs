@@ -148,6 +148,7 @@ fn position(facts: &Facts, line: &str) -> usize {
 }
 
 #[test]
+#[ignore = "two boots: make slow"]
 fn extension_merged_during_the_boot() {
     for suite in ["trixie", "forky"] {
         let machine = merged_during_the_boot(suite);

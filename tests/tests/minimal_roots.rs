@@ -67,6 +67,7 @@ fn problem(root: &str, status: &str, user: &str, log: &str) -> Option<String> {
 }
 
 #[test]
+#[ignore = "four boots: make slow"]
 fn boots_in_minimal_containers() {
     let mut bad = Vec::new();
     for suite in suites() {
@@ -177,6 +178,7 @@ runcmd: [echo ran >/srv/test/runcmd]
 
 /// What user-data requests and the root cannot do is reported, and the boot is degraded or failed; the rest is done.
 #[test]
+#[ignore = "three boots: make slow"]
 fn requests_that_an_initrd_cannot_fulfil_are_reported() {
     let mut bad = Vec::new();
     for (request, extended, expected) in [

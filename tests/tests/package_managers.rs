@@ -12,6 +12,7 @@ const PACKAGES: [&str; 5] = ["dnf", "zypper", "pacman-package-manager", "creater
 
 /// Commands after which ours are installed; after the others another cloud-init, or none.
 #[test]
+#[ignore = "an installation of many packages: make slow"]
 fn distributions_package_does_not_replace_ours() {
     let machine = Machine::with("package-name", &PACKAGES);
     let scratch = machine.scratch("srv");
