@@ -1,7 +1,5 @@
 //! Privileges of users through sudo(8) and doas(1). Pure functions compute the strings; a rule is added only once.
 
-use std::collections::BTreeMap;
-
 use system::{Result, System, WriteOptions, debug, error};
 
 use crate::{Distro, make_header};
@@ -120,19 +118,19 @@ fn add_rules(
     let mut text = old.unwrap_or_else(|| format!("{}\n", make_header(sys, "Created")));
     let before = text.len();
     // The start of each block by its user, because there may be thousands of users.
-    let mut blocks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut blocks: sort::Named<Vec<usize>> = sort::Named::default();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let user = line.strip_prefix(title).and_then(|user| user.strip_prefix(' '));
         if let Some(user) = user {
-            blocks.entry(user.trim_end().into()).or_default().push(at);
+            blocks.entry(user.trim_end()).push(at);
         }
         at += line.len();
     }
     for (user, rules) in rules {
         let block =
             format!("{title} {user}\n") + &rules.iter().map(|rule| line(user, rule)).collect::<String>();
-        let known = blocks.entry(user.clone()).or_default();
+        let known = blocks.entry(user);
         if !known.iter().any(|at| text.get(*at..).is_some_and(|text| text.starts_with(&block))) {
             known.push(text.len() + 1);
             text = text + "\n" + &block;

@@ -9,9 +9,9 @@ use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 use crate::hostname;
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
-use crate::values::named::Named;
 use crate::values::text_values::{AnyMap, Line, Word};
 use crate::{Context, Frequency, Module};
+use sort::Named;
 
 pub const MODULE: Module = Module::if_set::<Keys>("puppet", Frequency::Instance, run).repeatable();
 

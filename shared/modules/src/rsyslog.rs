@@ -8,8 +8,8 @@ use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
-use crate::values::named::Named;
 use crate::{Context, Frequency, Module, or_warn};
+use sort::Named;
 
 pub const MODULE: Module =
     Module::of::<Keys>("rsyslog", Frequency::Instance, run).activated_by(&["rsyslog"]).repeatable();

@@ -3,7 +3,11 @@
 
 #![warn(missing_docs)]
 
+mod named;
+
 use std::cmp::Ordering;
+
+pub use named::Named;
 
 /// Sorts in ascending order.
 pub fn sort<T: Ord>(items: &mut [T]) {

@@ -65,8 +65,9 @@ fn local_file_systems<'a>(mounts: &'a [MountInfo], known: &str, directory: &'a s
         .map(|path| (path, mounts.iter().filter(|m| contains(m, path)).max_by_key(|m| m.mount_point.len())));
     let others = mounts.iter().filter(is_local).map(|mount| (&*mount.mount_point, Some(mount)));
     let mut seen = BTreeSet::new();
-    let is_new =
-        |(_, mount): &(&str, Option<&MountInfo>)| mount.is_none_or(|m| seen.insert((m.major, m.minor)));
+    let is_new = |(_, mount): &(&str, Option<&MountInfo>)| {
+        mount.is_none_or(|m| seen.insert(format!("{}:{}", m.major, m.minor)))
+    };
     always.into_iter().chain(others).filter(is_new).map(|(path, _)| path).collect()
 }
 

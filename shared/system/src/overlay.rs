@@ -7,7 +7,6 @@
 //! ```
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,8 +20,8 @@ use crate::{Result, ResultExt};
 #[derive(Debug, Clone)]
 pub(crate) struct Overlay {
     top: PathBuf,
-    /// Removed paths, which hide what is below the root, directories with their content.
-    removed: RefCell<BTreeSet<PathBuf>>,
+    /// Removed paths in their order, which hide what is below the root, directories with their content.
+    removed: RefCell<Vec<PathBuf>>,
 }
 
 impl Overlay {
@@ -30,7 +29,8 @@ impl Overlay {
     pub fn new(top: &Path) -> Overlay {
         let list = fs::read(top.join("gone")).unwrap_or_default();
         let paths = list.split(|b| *b == 0).filter(|p| !p.is_empty());
-        let removed = sort::collect(paths.map(|p| PathBuf::from(OsStr::from_bytes(p))));
+        let mut removed: Vec<_> = paths.map(|p| PathBuf::from(OsStr::from_bytes(p))).collect();
+        sort::sort(&mut removed);
         Overlay { top: top.to_path_buf(), removed: RefCell::new(removed) }
     }
 
@@ -42,7 +42,7 @@ impl Overlay {
     /// Returns whether a path, or a directory above it, was removed.
     pub fn is_removed(&self, inside: &Path) -> bool {
         let removed = self.removed.borrow();
-        !removed.is_empty() && inside.ancestors().any(|a| removed.contains(a))
+        !removed.is_empty() && inside.ancestors().any(|a| position(&removed, a).is_ok())
     }
 
     /// Returns the host's path of a changed path; `None` for an unchanged one.
@@ -53,13 +53,17 @@ impl Overlay {
 
     /// Hides a path below the root from now on.
     pub fn hide(&self, inside: &Path) -> io::Result<()> {
-        if !self.removed.borrow_mut().insert(inside.to_path_buf()) {
-            return Ok(());
-        }
+        let mut removed = self.removed.borrow_mut();
+        let Err(place) = position(&removed, inside) else { return Ok(()) };
+        removed.insert(place, inside.to_path_buf());
         let mut list =
             fs::OpenOptions::new().append(true).create(true).mode(0o600).open(self.top.join("gone"))?;
         list.write_all(&[inside.as_os_str().as_bytes(), b"\0"].concat())
     }
+}
+
+fn position(removed: &[PathBuf], path: &Path) -> std::result::Result<usize, usize> {
+    removed.binary_search_by(|known| known.as_path().cmp(path))
 }
 
 /// Removes a file, a link or a directory with its content.

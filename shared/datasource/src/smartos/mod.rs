@@ -191,7 +191,7 @@ fn find_on(ctx: &Search<'_>, kind: Kind) -> Result<Instance> {
     Ok(instance)
 }
 
-pub(crate) type Values = BTreeMap<&'static str, Vec<u8>>;
+pub(crate) type Values = BTreeMap<String, Vec<u8>>;
 
 /// Reads all keys; those that are not set are not in the result.
 fn read_values(sys: &System, settings: &Settings<'_>, kind: Kind, client: &mut Client<'_>) -> Result<Values> {
@@ -214,7 +214,7 @@ fn read_values(sys: &System, settings: &Settings<'_>, kind: Kind, client: &mut C
                 continue;
             }
         };
-        values.insert(name, if is_trimmed { value.trim_ascii().to_vec() } else { value });
+        values.insert(name.to_string(), if is_trimmed { value.trim_ascii().to_vec() } else { value });
     }
     Ok(values)
 }

@@ -52,7 +52,7 @@ pub const READERS: [(&str, Reader); 10] = [
     ("SmartOS", |ctx, at| {
         let mut values = values(ctx, at)?;
         let names = smartos::KEYS.map(|(name, key, _)| (name, key)).into_iter().chain(smartos::JSON_KEYS);
-        let values = names.filter_map(|(name, key)| Some((name, values.remove(key)?))).collect();
+        let values = names.filter_map(|(name, key)| Some((name.to_string(), values.remove(key)?))).collect();
         smartos::instance(ctx, values, String::new()).map(Some)
     }),
     ("VMware", |ctx, at| {

@@ -33,7 +33,7 @@ pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
 }
 
 /// One key of a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizedKey {
     pub options: String,
     pub key_type: String,
@@ -127,26 +127,25 @@ fn describe_fault(line: &str) -> String {
 /// once. Other lines are kept. If several new keys have the same base64 and the file already has one of them, that line is kept
 /// and none of them is appended: otherwise the file would grow with each run.
 pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
-    let mut new: BTreeSet<&AuthorizedKey> = sort::collect(keys.iter());
-    let first: BTreeMap<&str, &AuthorizedKey> =
-        sort::collect(keys.iter().rev().map(|key| (&*key.base64, key)));
-    let mut present = BTreeSet::new();
+    let mut new: BTreeSet<String> = sort::collect(keys.iter().map(AuthorizedKey::line));
+    let first: BTreeMap<String, usize> =
+        sort::collect(keys.iter().enumerate().rev().map(|(at, key)| (key.base64.clone(), at)));
+    let mut present: BTreeSet<&str> = BTreeSet::new();
     let mut out = String::new();
     for line in text.lines() {
         let old = parse_line(line);
-        match old.as_ref().and_then(|old| Some((old, *first.get(&*old.base64)?))) {
+        match old.and_then(|old| Some((old.line(), &keys[*first.get(&*old.base64)?]))) {
             Some((old, first)) => {
                 present.insert(&first.base64);
-                out.push_str(&if new.contains(old) { old } else { first }.line());
+                out.push_str(&if new.contains(&old) { old } else { first.line() });
             }
             None => out.push_str(line),
         }
         out.push('\n');
     }
-    for key in keys.iter().filter(|key| !present.contains(&key.base64)) {
-        if new.remove(key) {
-            out.push_str(&key.line());
-            out.push('\n');
+    for line in keys.iter().filter(|key| !present.contains(&*key.base64)).map(AuthorizedKey::line) {
+        if new.remove(&line) {
+            out.push_str(&(line + "\n"));
         }
     }
     out

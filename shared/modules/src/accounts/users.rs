@@ -12,7 +12,7 @@ use crate::Context;
 use crate::accounts::user_keys::{
     GROUP_NAME, NameList, PORTABLE_NAME, USER_NAME, UserKeys, UserName, is_valid_name, split_commas,
 };
-use crate::values::named::Named;
+use sort::Named;
 
 /// A group and its members.
 #[derive(Debug, Clone, PartialEq, Eq)]

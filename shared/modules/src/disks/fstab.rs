@@ -196,10 +196,8 @@ fn listed_devices(fstab: &str) -> Vec<String> {
 /// configuration is invalid, so earlier lines of this module are kept, except those of devices and mount points that are
 /// written again.
 pub fn render_fstab(fstab: &str, mounts: &[FstabEntry], keep: bool) -> String {
-    let swaps: BTreeSet<Vec<&str>> = sort::collect(
-        mounts.iter().filter(|m| m.is_swap()).map(|m| m.0.each_ref().map(String::as_str).to_vec()),
-    );
-    let again = |line: &str| swaps.contains(&line.split_whitespace().collect::<Vec<_>>());
+    let swaps: BTreeSet<String> = sort::collect(mounts.iter().filter(|m| m.is_swap()).map(|m| m.0.join(" ")));
+    let again = |line: &str| swaps.contains(&line.split_whitespace().collect::<Vec<_>>().join(" "));
     let [devices, points] =
         [0, 1].map(|at| sort::collect::<BTreeSet<_>, _>(mounts.iter().map(|m| escape(&m.0[at]))));
     let is_new = |line: &str| {

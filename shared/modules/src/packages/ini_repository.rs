@@ -3,8 +3,8 @@
 use config::{FindingKind, FromNode, Map, Node, Reader, Value, entry_name, shown_name};
 use system::{Result, System, WriteOptions, info, warning};
 
-use crate::values::named::Named;
 use crate::values::text_values::Line;
+use sort::Named;
 
 /// A repository with its options, in the order in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The tables as JSON schema (draft 7), for editors. The result is in `packaging/schema`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use config::schema::{BaseType, DefaultValue, Field, Format, Type};
@@ -176,8 +178,9 @@ fn type_schema(kind: &Type) -> Value {
         Some(Format::Uri) => schema["format"] = "uri".into(),
         Some(Format::Module) => {
             let names = module_names().into_iter().chain(["ubuntu_advantage"]);
-            let both = names.flat_map(|n| [n.to_string(), n.replace('_', "-")]);
-            schema["enum"] = both.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+            let both: BTreeSet<String> =
+                sort::collect(names.flat_map(|n| [n.to_string(), n.replace('_', "-")]));
+            schema["enum"] = both.into_iter().collect();
         }
         Some(format) => schema["pattern"] = format.pattern().into(),
         None => {}

@@ -13,8 +13,8 @@ use crate::CHECKS;
 
 /// Returns what only the readers of the modules reject, such as a hostname of other characters: values that upstream's schema accepts.
 pub fn check_values(root: &Node, found: &Findings) -> Vec<Finding> {
-    let place = |finding: &Finding| (finding.at.line, finding.at.column);
-    let mut known: BTreeSet<(u32, u32)> = sort::collect(found.of_kind(FindingKind::Invalid).map(place));
+    let place = |finding: &Finding| format!("{}:{}", finding.at.line, finding.at.column);
+    let mut known: BTreeSet<String> = sort::collect(found.of_kind(FindingKind::Invalid).map(place));
     let mut all = Vec::new();
     for read in tables::sections().iter().filter_map(|section| section.read) {
         let mut reader = Reader::new();

@@ -2,5 +2,4 @@
 
 pub mod config_obj;
 pub mod encoded_content;
-pub mod named;
 pub mod text_values;

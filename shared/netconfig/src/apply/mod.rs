@@ -168,8 +168,8 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     write_manifest(sys, &manifest, &manifest_path, &mut applied);
     let written = write_files(sys, renderer, &files, request.is_new_instance, &mut applied);
     applied.files = written?;
-    let written: BTreeSet<&String> = sort::collect(applied.files.iter().map(|(path, _)| path));
-    for file in files.iter().filter(|file| written.contains(&file.path)) {
+    let written: BTreeSet<&str> = sort::collect(applied.files.iter().map(|(path, _)| &**path));
+    for file in files.iter().filter(|file| written.contains(&*file.path)) {
         // netplan's is without what netplan rejects.
         let content = sys.read(&file.path).unwrap_or_else(|_| file.content.clone().into_bytes());
         manifest.finish_write(&file.path, &content);

@@ -1,7 +1,7 @@
 //! systemd-networkd: a `.network` for each link, a `.netdev` for each device to create. Sections are in alphabetical
 //! order, lines in a section are sorted, and equal lines are written once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use config::{Node, Value};
 use system::System;
@@ -237,13 +237,12 @@ fn dhcp_families(link: &Link) -> (bool, bool) {
 
 /// Adds the addresses and the routes: gateways first, then the routes of the subnets.
 fn addresses_and_routes(unit: &mut Sections, link: &Link) {
-    // By their running number as text, as in upstream: the tenth precedes the second.
-    let (mut gateways, mut routes) = (BTreeMap::new(), BTreeMap::new());
-    let mut addresses = BTreeSet::new();
+    // The gateways first, then by their running number as text, as in upstream: the tenth precedes the second.
+    let (mut routes, mut addresses) = (Vec::new(), Vec::new());
     let mut number = 0;
     for subnet in &link.subnets {
         for route in &subnet.routes {
-            routes.insert(number.to_string(), route_lines(route));
+            routes.push((true, number.to_string(), route_lines(route)));
             number += 1;
         }
         let Some(address) = &subnet.address else { continue };
@@ -252,22 +251,25 @@ fn addresses_and_routes(unit: &mut Sections, link: &Link) {
             None => address.clone(),
         };
         let peer = subnet.pointopoint.as_ref().filter(|peer| is_ipv6(peer) == is_ipv6(address));
-        addresses.insert((with_prefix(address), peer.map(with_prefix)));
+        addresses.push((with_prefix(address), peer.map(with_prefix)));
         let Some(gateway) = &subnet.gateway else { continue };
         let mut lines = vec![("Gateway".to_string(), gateway.clone())];
         if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {
             lines.push(("GatewayOnLink".into(), "yes".into()));
         }
         lines.extend(subnet.metric.as_ref().map(|metric| ("Metric".into(), python_str(metric))));
-        gateways.insert(number.to_string(), lines);
+        routes.push((false, number.to_string(), lines));
         number += 1;
     }
+    sort::sort(&mut addresses);
+    addresses.dedup();
     for (address, peer) in addresses {
         let lines = [("Address", Some(address)), ("Peer", peer)];
         let lines = lines.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
         unit.add_section("Address", lines.collect());
     }
-    for lines in gateways.into_values().chain(routes.into_values()) {
+    sort::sort(&mut routes);
+    for (_, _, lines) in routes {
         unit.add_section("Route", lines);
     }
 }

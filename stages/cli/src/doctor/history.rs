@@ -24,15 +24,15 @@ struct Outcome<'a> {
 
 /// Returns the finished parts of a boot, in order.
 fn outcomes(boot: &Boot) -> Vec<Outcome<'_>> {
-    let mut starts = BTreeMap::new();
+    let mut starts: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
-    for event in &boot.events {
+    for (place, event) in boot.events.iter().enumerate() {
         if event.kind == Kind::Start {
-            starts.insert(event.name.as_str(), event.at);
-        } else if let (Some(at), Some((stage, name))) =
+            starts.insert(event.name.clone(), place);
+        } else if let (Some(start), Some((stage, name))) =
             (starts.remove(event.name.as_str()), event.name.split_once('/'))
         {
-            let seconds = (event.at - at) as f64 / 1e6;
+            let seconds = (event.at - boot.events[start].at) as f64 / 1e6;
             let (result, description) = (&*event.result, &*event.description);
             found.push(Outcome { stage, name, result, description, seconds });
         }
@@ -107,7 +107,7 @@ pub fn is_repeated(log: &BootLog, module: &str) -> bool {
 /// Shows which modules ran and failed.
 pub fn applied(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    let mut well: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut well: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let steps = log.last.iter().flat_map(outcomes).collect::<Vec<_>>();
     for step in &steps {
         let Some(module) = step.name.strip_prefix("config-") else { continue };
@@ -116,7 +116,7 @@ pub fn applied(log: &BootLog, page: &mut Page) {
         );
         if step.result == "SUCCESS" {
             let earlier = if step.description.contains(RAN_EARLIER) { " (previously ran)" } else { "" };
-            well.entry(format!("{}{earlier}", step.stage)).or_default().push(module);
+            well.entry(format!("{}{earlier}", step.stage)).or_default().push(module.to_string());
         } else {
             lines.push(format!("{}: {module}: {} ({:.3} s)", step.stage, step.result, step.seconds));
         }
@@ -163,12 +163,13 @@ pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
             sort::collect(steps.map(of_step))
         };
         let (old, new) = (results(before), results(last));
-        let names: std::collections::BTreeSet<&String> = sort::collect(old.keys().chain(new.keys()));
+        let names: std::collections::BTreeSet<&str> =
+            sort::collect(old.keys().chain(new.keys()).map(String::as_str));
         for name in names {
             let of = |all: &BTreeMap<String, String>| {
                 all.get(name).cloned().unwrap_or_else(|| "did not run".into())
             };
-            compare(name.clone(), of(&old), of(&new));
+            compare(name.to_string(), of(&old), of(&new));
         }
     }
     let value: Vec<Value> =

@@ -34,7 +34,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
     }
-    let mut units: BTreeMap<String, &str> = BTreeMap::new();
+    let mut units: BTreeMap<String, String> = BTreeMap::new();
     for unit in never_started(machine) {
         let name = unit.get("Id");
         // The stage that it follows has a finding of its own.
@@ -45,7 +45,8 @@ pub fn section(machine: &Machine, page: &mut Page) {
         units.insert(
             name.to_string(),
             "not started in this boot, although multi-user.target wants it: dropped by systemd because of an ordering cycle, \
-             or enabled since",
+             or enabled since"
+                .to_string(),
         );
     }
     // At boot systemd writes to the kernel's log, before there is a journal, and in a container to the console.
@@ -54,7 +55,8 @@ pub fn section(machine: &Machine, page: &mut Page) {
     let command = Command::new(command).timeout(TIMEOUT).read_only();
     if let Some(journal) = page.findings.read(machine.sys.run(&command)) {
         let problem = "dropped from this boot by systemd, because of an ordering cycle";
-        units.extend(dropped(&journal.text()).into_iter().map(|unit| (unit.to_string(), problem)));
+        units
+            .extend(dropped(&journal.text()).into_iter().map(|unit| (unit.to_string(), problem.to_string())));
     }
     for (unit, problem) in units {
         page.findings.error(

@@ -4,7 +4,6 @@
 //! terminal. Each finding follows on a line of its own, with the line of the source. The source may contain secrets, and
 //! output that does not go to a terminal may be a log that others read; there only the first key of the line is shown.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use config::{Finding, FindingKind};
@@ -286,12 +285,14 @@ fn print_source(result: &Validation, text: &str, is_here: &dyn Fn(&&Finding) -> 
     };
     let errors = marked('E', result.errors().filter(is_here).collect());
     let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).filter(is_here).collect());
-    let mut marks_of: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let lines = lines(text);
+    let mut marks_of = vec![Vec::new(); lines.len() + 1];
     for (line, mark, _) in errors.iter().chain(&deprecated) {
-        marks_of.entry(*line as usize).or_default().push(mark);
+        if let Some(marks) = marks_of.get_mut(*line as usize) {
+            marks.push(mark.as_str());
+        }
     }
-    for (i, text) in lines(text).iter().enumerate() {
-        let marks = marks_of.remove(&(i + 1)).unwrap_or_default();
+    for (text, marks) in lines.iter().zip(&marks_of[1..]) {
         match marks.is_empty() {
             true => println!("{indent}{text}"),
             false => println!("{indent}{text}\t\t# {}", marks.join(",")),
@@ -322,13 +323,13 @@ fn unexpected(keys: &[&str]) -> String {
 /// Returns the lines of errors; unknown keys of one map are one line, `users.0: Additional properties … (a.yaml:3:9, a.yaml:3:12)`.
 fn error_lines<'a>(errors: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     let (unknown, others): (Vec<_>, Vec<_>) = errors.partition(|finding| is_unknown_key(finding));
-    let mut maps: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
+    let mut maps: sort::Named<Vec<&Finding>> = sort::Named::default();
     for finding in unknown {
         let parent = finding.key.rsplit_once('.').map_or("", |(parent, _)| parent);
-        maps.entry(parent.replace('[', ".").replace(']', "")).or_default().push(finding);
+        maps.entry(&parent.replace('[', ".").replace(']', "")).push(finding);
     }
     let mut lines: Vec<String> = others.into_iter().map(line).collect();
-    lines.extend(maps.into_iter().map(|(parent, findings)| {
+    lines.extend(maps.entries.into_iter().map(|(parent, findings)| {
         let keys: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
         let places: Vec<String> = findings.iter().map(|finding| finding.at.to_string()).collect();
         // As upstream: a single key of the top level is its own place.

@@ -411,8 +411,8 @@ impl<'a> Checker<'a> {
         let base = of_instance.unwrap_or(&machine.settings.merged);
         let system_info = base.get("system_info").unwrap_or(base);
         let target = schema::Target { sys: &machine.sys, distro: machine.distro(), system_info, base };
-        let place = |finding: &Finding| (finding.at.source.clone(), finding.at.line, finding.at.column);
-        let known: BTreeSet<_> = sort::collect(self.result.findings.iter().map(place));
+        let place = |finding: &Finding| finding.at.to_string();
+        let known: BTreeSet<String> = sort::collect(self.result.findings.iter().map(place));
         let mut usable = schema::check_usable(target, &self.merged);
         // What the check of a part rejects already.
         usable.retain(|finding| !known.contains(&place(finding)));

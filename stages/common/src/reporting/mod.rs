@@ -26,7 +26,7 @@ pub(crate) struct Reporting {
     /// The stage's own step, from its start to its end.
     pub(crate) step: Option<Step>,
     /// The configurations of the running handlers, by name.
-    handlers: BTreeMap<String, Node>,
+    handlers: sort::Named<Option<Node>>,
     /// Events that earlier stages could not send, by handler.
     pub(crate) unsent: BTreeMap<String, Vec<String>>,
 }
@@ -49,10 +49,11 @@ impl Reporting {
         };
         for (key, node) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
-            if self.handlers.get(&name) == Some(node) {
+            let handler = self.handlers.entry(&name);
+            if handler.as_ref() == Some(node) {
                 continue;
             }
-            self.handlers.insert(name.clone(), node.clone());
+            *handler = Some(node.clone());
             boot.sys.events().remove(&name);
             if node.is_falsy() {
                 continue;

@@ -1,9 +1,8 @@
-//! Values by name, in the order in which they are first mentioned.
-
 use std::collections::BTreeMap;
 
-/// Named values, with an index, because there may be thousands.
+/// Values by name, in the order in which they are first mentioned, with an index, because there may be thousands.
 pub struct Named<T> {
+    /// The names, each once, and their values.
     pub entries: Vec<(String, T)>,
     index: BTreeMap<String, usize>,
 }
