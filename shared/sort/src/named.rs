@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 /// Values by name, in the order in which they are first mentioned, with an index, because there may be thousands.
+#[derive(Debug)]
 pub struct Named<T> {
     /// The names, each once, and their values.
     pub entries: Vec<(String, T)>,
@@ -15,6 +16,19 @@ impl<T: Default> Named<T> {
             self.entries.push((name.to_string(), T::default()));
         }
         &mut self.entries[at].1
+    }
+}
+
+impl<T> Named<T> {
+    /// Returns the value of a name, if there is one.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+        Some(&mut self.entries[*self.index.get(name)?].1)
+    }
+
+    /// Puts the values in the order of their names.
+    pub fn sort(&mut self) {
+        crate::sort_by(&mut self.entries, |a, b| a.0.cmp(&b.0));
+        self.index.values_mut().zip(0..).for_each(|(place, at)| *place = at);
     }
 }
 

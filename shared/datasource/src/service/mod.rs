@@ -243,7 +243,7 @@ impl Session<'_, '_> {
     ///
     /// Fails as [`Session::get`] does.
     pub fn exists(&self, path: &str) -> Result<bool> {
-        let prefetched = self.prefetched.borrow().exists(path);
+        let prefetched = self.prefetched.borrow_mut().exists(path);
         prefetched.map_or_else(|| Ok(self.get(path)?.is_some()), Ok)
     }
 

@@ -1,7 +1,6 @@
 //! Metadata as EC2 and compatible services serve it: directories of lines, each a value or (if it ends in `/`) another
 //! directory. The whole tree becomes one value.
 
-use std::collections::BTreeMap;
 
 use config::{Map, Node, Value};
 use encoding::percent;
@@ -34,17 +33,17 @@ pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
 
 /// The part of a tree that could be fetched over kept connections: paths and contents.
 #[derive(Debug, Default)]
-pub struct Prefetched(BTreeMap<String, Option<Vec<u8>>>);
+pub struct Prefetched(sort::Named<Option<Option<Vec<u8>>>>);
 
 impl Prefetched {
     /// Returns the response of a path, once: a second read of it makes a request.
     pub fn take(&mut self, path: &str) -> Option<Option<Vec<u8>>> {
-        self.0.remove(path)
+        self.0.get_mut(path)?.take()
     }
 
     /// Returns whether a path exists; `None` if it was not fetched.
-    pub fn exists(&self, path: &str) -> Option<bool> {
-        self.0.get(path).map(Option::is_some)
+    pub fn exists(&mut self, path: &str) -> Option<bool> {
+        self.0.get_mut(path)?.as_ref().map(Option::is_some)
     }
 }
 
@@ -87,7 +86,7 @@ pub fn prefetch(
             following.extend(below.iter().map(|path| limited(path)));
             paths.extend(below.into_iter().map(|path| (path, Some(depth))));
         }
-        prefetched.0.insert(path, body);
+        *prefetched.0.entry(&path) = Some(body);
         Some(following)
     });
     prefetched

@@ -5,7 +5,7 @@
 //! Words are separated by any number of blanks and tabs, and lines may be continued, as in ifupdown itself (upstream splits at single
 //! spaces).
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use config::{Findings, Map, Node, Position};
@@ -159,7 +159,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut interfaces = Interfaces::default();
     let dir = facts.interfaces_dir.as_deref().unwrap_or(DEFAULT_DIR);
     parse_lines(&mut interfaces, content, dir, &mut vec![source.to_string()], facts, findings);
-    let mut devices: BTreeMap<String, Device> = BTreeMap::new();
+    let mut devices: sort::Named<Device> = sort::Named::default();
     for interface in &interfaces.all {
         if interface.stanzas.is_empty() {
             findings.invalid(&interface.at, "auto", "no 'iface' stanza; ignored");
@@ -170,7 +170,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         // `eth0:1` is an alias: an additional address of eth0.
         let name = interface.name.split(':').next().unwrap_or_default();
         for stanza in &interface.stanzas {
-            let device = devices.entry(name.to_string()).or_default();
+            let device = devices.entry(name);
             if device.entry.is_empty() {
                 device.at = stanza.at.clone();
                 device.entry.insert("name", Node { at: stanza.at.clone(), ..name.into() });
@@ -183,15 +183,18 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             device.add(interface, stanza, facts, findings);
         }
     }
+    devices.sort();
     add_lower(&mut devices);
-    let masters: HashSet<String> = devices.values().filter_map(|device| device.master.clone()).collect();
+    devices.sort();
+    let devices = devices.entries;
+    let masters: HashSet<String> = devices.iter().filter_map(|(_, device)| device.master.clone()).collect();
     let entries = devices.into_iter().map(|(name, device)| device.into_entry(&name, masters.contains(&name)));
     Ok(version_1(entries.collect()))
 }
 
 /// Completes the bonds by the devices that name them as their master, and adds members and parents without a stanza.
-fn add_lower(devices: &mut BTreeMap<String, Device>) {
-    let masters: Vec<_> = devices.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
+fn add_lower(devices: &mut sort::Named<Device>) {
+    let masters: Vec<_> = devices.entries.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
     for (name, master) in masters {
         let options = devices.get_mut(&name).filter(|member| !member.is_bond && !member.is_bridge);
         let options = options.map(|member| std::mem::take(&mut member.params)).unwrap_or_default();
@@ -207,13 +210,13 @@ fn add_lower(devices: &mut BTreeMap<String, Device>) {
         }
     }
     let lower: Vec<_> =
-        devices.values().flat_map(|d| d.lower.iter().map(|l| (l.clone(), d.at.clone()))).collect();
+        devices.entries.iter().flat_map(|(_, d)| d.lower.iter().map(|l| (l.clone(), d.at.clone()))).collect();
     for (name, at) in lower {
-        devices.entry(name.clone()).or_insert_with(|| Device {
-            entry: Map::from([("name", Node { at: at.clone(), ..name.into() })]),
-            at,
-            ..Device::default()
-        });
+        let device = devices.entry(&name);
+        if device.entry.is_empty() {
+            device.entry.insert("name", Node { at: at.clone(), ..name.into() });
+            device.at = at;
+        }
     }
 }
 
