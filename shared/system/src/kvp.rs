@@ -1,15 +1,12 @@
 //! Hyper-V's key-value pairs: records of one size in a file, which hv_kvp_daemon passes to the host. The host reads the pool
 //! of the guest; a machine that was not provisioned explains there what failed.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
-
-use crate::{Deadline, Error, Result, ResultExt, System};
+use crate::lock::flock;
+use crate::{Deadline, Result, ResultExt, System};
 
 /// The pool of the guest.
 pub const KVP_POOL: &str = "/var/lib/hyperv/.kvp_pool_1";
@@ -42,7 +39,7 @@ impl System {
             return Ok(());
         }
         let (file, _) = self.open_append(Path::new(pool), 0o600).context(what())?;
-        let file = lock(file).context(what())?;
+        let file = flock(file, Deadline::after(LOCK_TIMEOUT)).context(what())?;
         let metadata = file.metadata().context(what())?;
         let booted = self.clock().wall().as_secs_f64() - self.clock().uptime();
         let kept = match (metadata.mtime() as f64) < booted.floor() {
@@ -62,18 +59,6 @@ fn push_padded(record: &mut Vec<u8>, text: &str, size: usize) {
     let fits = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|at| *at < size).last();
     record.extend_from_slice(text.get(..fits.unwrap_or(0)).unwrap_or_default().as_bytes());
     record.resize(end, 0);
-}
-
-fn lock(mut file: File) -> Result<Flock<File>> {
-    let deadline = Deadline::after(LOCK_TIMEOUT);
-    loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(locked) => return Ok(locked),
-            Err((back, Errno::EWOULDBLOCK | Errno::EINTR)) if !deadline.is_expired() => file = back,
-            Err((_, e)) => return Err(Error::io("locking", &e.into())),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[cfg(test)]
@@ -101,7 +86,7 @@ mod tests {
         sys.append_kvp(KVP_POOL, &[("b", "2")]).unwrap();
         assert_eq!(read(), [("a".into(), "1".into()), cut, ("b".into(), "2".into())]);
         // Records of an earlier boot are removed.
-        let file = File::options().write(true).open(top.join(&KVP_POOL[1..])).unwrap();
+        let file = std::fs::File::options().write(true).open(top.join(&KVP_POOL[1..])).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
         sys.append_kvp(KVP_POOL, &[("c", "")]).unwrap();
         assert_eq!(read(), [("c".into(), String::new())]);
@@ -112,8 +97,11 @@ mod tests {
         let top = TempDir::new();
         let sys = System::new(&top);
         sys.append_kvp(KVP_POOL, &[]).unwrap();
-        let lock =
-            Flock::lock(File::open(top.join(&KVP_POOL[1..])).unwrap(), FlockArg::LockExclusive).unwrap();
+        let lock = nix::fcntl::Flock::lock(
+            std::fs::File::open(top.join(&KVP_POOL[1..])).unwrap(),
+            nix::fcntl::FlockArg::LockExclusive,
+        )
+        .unwrap();
         assert!(sys.append_kvp(KVP_POOL, &[("a", "1")]).is_err());
         drop(lock);
         sys.append_kvp(KVP_POOL, &[("a", "1")]).unwrap();

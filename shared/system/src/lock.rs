@@ -1,14 +1,13 @@
-//! Locks of files, as fcntl(2) takes them.
+//! Locks of files, as fcntl(2) and flock(2) take them.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
-use rustix::fs::{FlockOperation, flock};
+use nix::fcntl::{FcntlArg, Flock, FlockArg, fcntl};
 
 use crate::{Deadline, Error, Result, ResultExt, System};
 
@@ -16,7 +15,7 @@ use crate::{Deadline, Error, Result, ResultExt, System};
 const ACCOUNTS: &str = "/etc/.pwd.lock";
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pause for locks of directories, which are held for milliseconds.
+/// The pause for locks of flock(2), which are held for milliseconds.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 /// A lock of a whole file for writing.
 const WHOLE_FILE: libc::flock = libc::flock {
@@ -43,6 +42,18 @@ pub(crate) fn lock_file(file: impl AsFd, deadline: Deadline) -> Result<()> {
     }
 }
 
+/// Locks a file or directory (flock(2)) until the result is dropped. Fails if another program holds the lock until the deadline.
+pub(crate) fn flock(mut file: fs::File, deadline: Deadline) -> Result<Flock<fs::File>> {
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Ok(locked),
+            Err((back, Errno::EWOULDBLOCK | Errno::EINTR)) if !deadline.is_expired() => file = back,
+            Err((_, e)) => return Err(Error::io("locking", &e.into())),
+        }
+        std::thread::sleep(SHORT_PAUSE);
+    }
+}
+
 impl System {
     /// Locks the files of accounts (passwd(5), shadow(5) and their like) against other programs that change them, until the
     /// result is dropped. A dry run locks nothing.
@@ -62,19 +73,12 @@ impl System {
     ///
     /// # Errors
     /// Fails if another program holds the lock until the deadline, or if the directory cannot be opened.
-    pub fn lock_directory(&self, path: &str, deadline: Deadline) -> Result<Option<fs::File>> {
+    pub fn lock_directory(&self, path: &str, deadline: Deadline) -> Result<Option<Flock<fs::File>>> {
         let directory = match fs::File::open(self.root().host_followed(path)) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened.context(path)?,
         };
-        loop {
-            match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-                Err(rustix::io::Errno::WOULDBLOCK) if !deadline.is_expired() => {
-                    std::thread::sleep(SHORT_PAUSE)
-                }
-                locked => return locked.map_err(io::Error::from).context(path).map(|()| Some(directory)),
-            }
-        }
+        flock(directory, deadline).context(path).map(Some)
     }
 
     /// Returns the process that holds a lock (fcntl(2)) on the file, 0 if it is in another PID namespace; `None` if the file is

@@ -1,7 +1,6 @@
 //! Metadata as EC2 and compatible services serve it: directories of lines, each a value or (if it ends in `/`) another
 //! directory. The whole tree becomes one value.
 
-
 use config::{Map, Node, Value};
 use encoding::percent;
 use system::{Error, KeptConnection, Request, Response, Result, System, warning};

@@ -194,7 +194,8 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
 
 /// Completes the bonds by the devices that name them as their master, and adds members and parents without a stanza.
 fn add_lower(devices: &mut sort::Named<Device>) {
-    let masters: Vec<_> = devices.entries.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
+    let masters: Vec<_> =
+        devices.entries.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
     for (name, master) in masters {
         let options = devices.get_mut(&name).filter(|member| !member.is_bond && !member.is_bridge);
         let options = options.map(|member| std::mem::take(&mut member.params)).unwrap_or_default();
