@@ -508,7 +508,7 @@ fn intended_settings_are_not_findings() {
           sed -i '1i account required pam_time.so' /etc/pam.d/sshd; echo '*;*;!root;Al0600-2200' >/etc/security/time.conf
           mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Unit]\nPartOf=ssh.service\nBindsTo=ssh.service\n' >/etc/systemd/system/cloud-final.service.d/own.conf"),
         ("addresses", "printf '#cloud-config\nssh_pwauth: false\nusers:\n- name: amy\n  shell: /bin/bash\n  ssh_authorized_keys:\n  - from=\"10.0.0.0/8,127.0.0.1\",command=\"/usr/bin/git shell\" KEY\n' >user-data
-          printf 'AllowUsers amy@10.* root@127.0.0.1\nPort 2222\n' >/etc/ssh/sshd_config.d/20-own.conf
+          printf 'AllowUsers amy@10.* root@127.0.0.1\nPort 2222\nMatch Address *,!10.0.0.0/8\n PubkeyAuthentication no\n' >/etc/ssh/sshd_config.d/20-own.conf
           printf '* hard nofile 1024\n* hard as unlimited\n' >/etc/security/limits.d/90-own.conf
           sed -i '1i account required pam_succeed_if.so uid >= 500 quiet' /etc/pam.d/sshd; echo 'session optional pam_exec.so /not/there' >>/etc/pam.d/sshd"),
         ("own-files", "printf '#cloud-config\nusers: [USER]\nhostname: web1\nmanage_etc_hosts: localhost\nwrite_files: [{path: /etc/hosts, append: true, content: \"10.0.0.5 db\"}]\n' >user-data

@@ -72,7 +72,8 @@ impl Access {
         self.problems.push((problem, remedy.to_string()));
     }
 
-    /// `has_errors`: of the modules that write keys.
+    /// Returns the ways from an ordinary client or, if sshd refuses those, from one that it does not refuse. `has_errors`: of the modules
+    /// that write keys.
     pub fn of(
         machine: &Machine,
         user: &User<'_>,
@@ -81,10 +82,31 @@ impl Access {
         runs_sshd: bool,
         has_errors: bool,
     ) -> Access {
+        let settings = if runs_sshd { Sshd::of(machine, &user.name) } else { Vec::new() };
+        let mut all = settings.into_iter().map(Some).chain([None]);
+        let ordinary = all.next().flatten();
+        let of = |sshd| Access::by(machine, user, account, merged, sshd, has_errors);
+        let access = of(ordinary);
+        let is_refused = |access: &Access| !access.problems.is_empty() || access.refused_password().is_some();
+        match is_refused(&access) {
+            true => {
+                all.flatten().map(|sshd| of(Some(sshd))).find(|other| !is_refused(other)).unwrap_or(access)
+            }
+            false => access,
+        }
+    }
+
+    fn by(
+        machine: &Machine,
+        user: &User<'_>,
+        account: &Account,
+        merged: &Node,
+        sshd: Option<Sshd>,
+        has_errors: bool,
+    ) -> Access {
         let sys = &machine.sys;
         let mut access = Access { is_of_disk: !sys.is_live(), ..Access::default() };
         let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
-        let sshd = if runs_sshd { Sshd::of(machine, &user.name) } else { None };
         let shell = account.shell.as_str();
         if distro::ends_login(shell) {
             // A command that sshd forces, such as that of SFTP, needs no shell.

@@ -151,7 +151,9 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
         };
         let file = match merged.get("ssh_pwauth").filter(|node| node.as_bool() == Some(false)) {
             Some(node) if keyword != "PermitRootLogin" => format!(" (ssh_pwauth is false, {})", node.at),
-            _ => Sshd::of(machine, &name).unwrap_or_default().place_of(machine, keyword),
+            _ => {
+                Sshd::of(machine, &name).first().map_or(String::new(), |sshd| sshd.place_of(machine, keyword))
+            }
         };
         let problem = format!("user {name} has a password and no SSH key, and sshd refuses {what}{file}");
         page.findings.warning(place, problem, remedy);
@@ -230,11 +232,12 @@ fn connections(machine: &Machine, merged: &Node, page: &mut Page) {
         let remedy = "remove the rule, or permit addresses: sshd: ADDRESS in /etc/hosts.allow";
         page.findings.error(place, "refuses every connection to sshd", remedy);
     }
-    if let Some(sshd) = Sshd::of(machine, "root") {
+    let all = Sshd::of(machine, "root");
+    if let Some(sshd) = all.first() {
         let ports: Vec<u16> = sshd.values("port").filter_map(|port| port.parse().ok()).collect();
         firewall::connections(machine, &ports, page);
-        addresses(machine, &sshd, page);
-        passwords(machine, merged, &sshd, page);
+        addresses(machine, sshd, page);
+        passwords(machine, merged, &all, page);
     }
 }
 

@@ -187,12 +187,14 @@ pub fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
     }
 }
 
-/// Compares `ssh_pwauth` with what sshd does.
-pub fn passwords(machine: &Machine, merged: &Node, sshd: &Sshd, page: &mut Page) {
+/// Compares `ssh_pwauth` with what sshd does for each kind of client.
+pub fn passwords(machine: &Machine, merged: &Node, all: &[Sshd], page: &mut Page) {
     let Some((node, wanted)) = merged.get("ssh_pwauth").and_then(|node| Some((node, node.as_bool()?))) else {
         return;
     };
-    if sshd.is_yes("passwordauthentication") != wanted {
+    if let Some(sshd) = all.first()
+        && all.iter().all(|sshd| sshd.is_yes("passwordauthentication") != wanted)
+    {
         let place = place_at(&node.at, "ssh_pwauth");
         let does = if wanted { "does not accept" } else { "accepts" };
         let own = sshd.place_of(machine, "PasswordAuthentication");

@@ -11,8 +11,11 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 const MAIN: &str = "/etc/ssh/sshd_config";
 const DIRECTORY: &str = "sshd_config.d";
-/// An address of no network that a configuration names (RFC 5737).
+/// The address of an ordinary client, of no network that a configuration names (RFC 5737).
 const ELSEWHERE: &str = "203.0.113.200";
+/// The maximum number of patterns of a `Match` of which clients are examined, and of clients.
+const MAX_PATTERNS: usize = 4;
+const MAX_CLIENTS: usize = 8;
 
 /// Where a socket starts sshd, it lacks a directory of its unit before the first connection, and prints nothing. It gets one in a /run
 /// that no other process sees.
@@ -25,24 +28,27 @@ const IN_OWN_RUN: &str =
 pub struct Sshd(String);
 
 impl Sshd {
-    /// Returns the settings for a user; `None` if the server does not show them. Where a `Match` excepts this machine, they are those for
-    /// another one.
-    pub fn of(machine: &Machine, user: &str) -> Option<Sshd> {
-        let mut address = "127.0.0.1";
+    /// Returns the settings for a user, for an ordinary client and for one of each kind that a `Match` tells from it, other than this
+    /// machine. Empty if the server does not show them.
+    pub fn of(machine: &Machine, user: &str) -> Vec<Sshd> {
+        let (mut ports, mut matches) = (Vec::new(), vec![String::new()]);
         read(&machine.sys, MAIN, false, &mut |_, _, line, _| {
-            // Others may be those of a bastion.
-            if line.contains("!127.") && line.split('!').skip(1).all(is_own_address) {
-                address = ELSEWHERE;
-            }
+            ports.extend(value_of(line, "port").map(str::to_string));
+            matches.extend(value_of(line, "match").map(str::to_string));
         });
-        let connection = format!("user={user},host=localhost,addr={address}");
-        let ask = |words: &[&str]| {
-            let command = Command::new(words.iter().copied()).arg(&connection).timeout(TIMEOUT).read_only();
-            machine.sys.run(&command).ok()
+        // A Match may refuse what comes by one port.
+        matches.extend(ports.iter().map(|port| format!("LocalPort {port}")));
+        let ask = |client: String| {
+            let connection = format!("user={user},{client}");
+            let run = |words: &[&str]| {
+                let command =
+                    Command::new(words.iter().copied()).arg(&connection).timeout(TIMEOUT).read_only();
+                machine.sys.run(&command).ok()
+            };
+            let in_own_run = || run(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]);
+            Some(Sshd(run(&["sshd", "-T", "-C"]).or_else(in_own_run)?.text()))
         };
-        let settings =
-            ask(&["sshd", "-T", "-C"]).or_else(|| ask(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]));
-        Some(Sshd(settings?.text()))
+        clients(&matches, &ports).into_iter().map_while(ask).collect()
     }
 
     /// Returns ` (FILE, line LINE)` for the line that sets a keyword as it is for the user; empty if none does.
@@ -133,6 +139,47 @@ impl Sshd {
     }
 }
 
+/// Returns a client of each kind that the criteria of `Match` lines tell from others, as `sshd -C` takes it.
+fn clients(matches: &[String], ports: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    let kinds = matches.iter().flat_map(|criteria| (0..MAX_PATTERNS).map(move |at| (criteria, at)));
+    for client in kinds.filter_map(|(criteria, at)| client(criteria, at, ports)) {
+        if !found.contains(&client) && found.len() < MAX_CLIENTS {
+            found.push(client);
+        }
+    }
+    found
+}
+
+/// Returns a client that fulfils the pattern at this position of each criterion, also of those that are excepted; `None` if it is this
+/// machine, or uses a port on which sshd does not listen.
+fn client(criteria: &str, at: usize, ports: &[String]) -> Option<String> {
+    let port = ports.first().map_or("22", String::as_str);
+    let mut all =
+        [("host", ELSEWHERE), ("address", ELSEWHERE), ("localaddress", ELSEWHERE), ("localport", port)]
+            .map(|(key, value)| (key, value.to_string()));
+    let mut words = criteria.split([' ', '\t', '=', '"']).filter(|word| !word.is_empty());
+    while let (Some(key), Some(patterns)) = (words.next(), words.next()) {
+        let Some((key, value)) = all.iter_mut().find(|(name, _)| key.eq_ignore_ascii_case(name)) else {
+            continue;
+        };
+        let pattern = patterns.split(',').take(at + 1).last()?.trim_start_matches('!');
+        let has_port = || pattern == "22" && ports.is_empty() || ports.iter().any(|port| port == pattern);
+        if is_own_address(pattern) || *key == "localport" && !has_port() {
+            return None;
+        }
+        // `10.*` is completed to an address; a name takes any number of dots.
+        let rest = if pattern.contains(':') {
+            ":1"
+        } else {
+            &"1.1.1.1"[..7 - 2 * pattern.matches('.').count().min(3)]
+        };
+        *value = pattern.split('/').next()?.replace('*', rest).replace('?', "1");
+    }
+    let [host, address, own, port] = all.map(|(_, value)| value);
+    Some(format!("host={host},addr={address},laddr={own},lport={port}"))
+}
+
 /// Returns whether a pattern of addresses is of this machine only.
 pub fn is_own_address(pattern: &str) -> bool {
     ["127.", "::1", "localhost"].iter().any(|own| pattern.starts_with(own))
@@ -191,6 +238,29 @@ mod tests {
             ("denygroups a*m\n", Some("DenyGroups")),
         ] {
             assert_eq!(Sshd(settings.into()).refusal("alice", &["adm"]), expected, "{settings}");
+        }
+    }
+
+    #[test]
+    fn clients_of_each_kind_are_examined() {
+        for (criteria, expected) in [
+            ("User amy", &[][..]),
+            ("all", &[]),
+            ("Address *,!10.0.0.0/8", &["host=203.0.113.200,addr=1.1.1.1,", "addr=10.0.0.0,"]),
+            ("Address *,!127.0.0.1", &["addr=1.1.1.1,"]),
+            ("address=10.* user *,!amy", &["addr=10.1.1.1,"]),
+            ("Address 192.168.?.*,2001:db8:*", &["addr=192.168.1.1,", "addr=2001:db8::1,"]),
+            ("Host \"!*.example.org\"", &["host=1.1.example.org,addr=203.0.113.200,"]),
+            ("LocalPort 22,2222,443", &["lport=2222"]),
+            ("LocalPort !2222 LocalAddress 10.1.2.3", &["laddr=10.1.2.3,lport=2222"]),
+        ] {
+            let found = clients(&[String::new(), criteria.into()], &["22".into(), "2222".into()]);
+            let ordinary = "host=203.0.113.200,addr=203.0.113.200,laddr=203.0.113.200,lport=22";
+            assert_eq!(found[0], ordinary, "{criteria}");
+            for (client, part) in found[1..].iter().zip(expected) {
+                assert!(client.contains(part), "{criteria}: {client}");
+            }
+            assert_eq!(found.len(), 1 + expected.len(), "{criteria}: {found:?}");
         }
     }
 
