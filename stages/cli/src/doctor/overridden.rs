@@ -11,6 +11,8 @@ const HOSTS: &str = "/etc/hosts";
 /// The directories of which one file overrides another: of sshd the first one, of sysctl the last one.
 const SSHD: &str = "/etc/ssh/sshd_config.d";
 const SYSCTL: &str = "/etc/sysctl.d";
+/// The maximum size of a file whose lines are compared with those of others.
+const MAX_FILE: u64 = 64 << 10;
 /// Keywords of sshd that add to those before.
 const ADDING: &str =
     "port listenaddress hostkey acceptenv allowusers allowgroups denyusers denygroups setenv";
@@ -42,19 +44,22 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
 /// Returns the first line of a file that another file of the directory overrides, and that one's.
 fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
     let (top, own) = path.rsplit_once('/').filter(|(top, _)| [SSHD, SYSCTL].contains(top))?;
-    let text = words(&sys.read_text(path).ok()?);
+    let read =
+        |path: &str| words(&String::from_utf8_lossy(&sys.read_head(path, MAX_FILE).unwrap_or_default()));
+    let text = read(path);
     for name in sys.list(top).unwrap_or_default() {
         if name == own || !name.ends_with(".conf") || (name.as_str() < own) != (top == SSHD) {
             continue;
         }
-        let other = words(&sys.read_text(format!("{top}/{name}")).unwrap_or_default());
+        let other = read(&format!("{top}/{name}"));
         for (number, line) in (0..).zip(text.lines()) {
             let key = line.split_whitespace().next().unwrap_or("#");
+            if key.starts_with('#') || ADDING.contains(key) {
+                continue;
+            }
             for (at, line_of_other) in (0..).zip(other.lines()) {
                 if line_of_other.split_whitespace().next() == Some(key)
                     && !line.split_whitespace().eq(line_of_other.split_whitespace())
-                    && !key.starts_with('#')
-                    && !ADDING.contains(key)
                 {
                     return Some((format!("{path}, line {number}"), format!("{top}/{name}, line {at}")));
                 }

@@ -2,6 +2,7 @@
 
 use config::provenance::MergeInput;
 use serde_json::Value;
+use state::Layout;
 use system::System;
 
 use super::configuration::configured_datasources;
@@ -20,7 +21,8 @@ const WORDS: [(&str, &str); 4] = [
 const FILES: [&str; 2] = ["meta-data", "user-data"];
 const CONFIG_DRIVE: &str = "config_drive/openstack/latest/meta_data.json";
 /// Where people put a seed that no datasource reads, besides directories below that of the seeds.
-const PLACES: &str = "/boot /boot/firmware /boot/efi /etc/cloud /etc/cloud/seed /etc/cloud/seed/nocloud /var/lib/cloud/nocloud /root /srv /mnt";
+const PLACES: &str =
+    "/boot /boot/firmware /boot/efi /etc/cloud /etc/cloud/seed /etc/cloud/seed/nocloud /root /srv /mnt";
 /// The maximum number of directories that are searched for others.
 const MAX_DIRECTORIES: usize = 100;
 const NOT_READ: &str = ", but is not the seed directory of a datasource; ";
@@ -62,7 +64,7 @@ pub fn unused(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput])
         }
         found.push(what + "; NoCloud needs both files (meta-data may be empty)");
     }
-    found.extend(misplaced(sys, &top, used));
+    found.extend(misplaced(sys, &machine.layout, used));
     // Of media: the labels that are there, beside those that are looked for.
     for row in json::items(now, "datasources").filter(|_| used.is_empty()) {
         let of = |key| json::text(row, key);
@@ -112,7 +114,8 @@ pub fn setting(sys: &System, key: &str) -> Option<(String, String)> {
 }
 
 /// Returns directories with a file that looks like user-data, where no datasource reads it.
-fn misplaced(sys: &System, top: &str, used: &str) -> Vec<String> {
+fn misplaced(sys: &System, layout: &Layout, used: &str) -> Vec<String> {
+    let top = &*layout.seeds();
     let mut directories = vec![top.to_string()];
     let mut next = 0;
     while let Some(directory) = directories.get(next).cloned().filter(|_| next < MAX_DIRECTORIES) {
@@ -125,6 +128,7 @@ fn misplaced(sys: &System, top: &str, used: &str) -> Vec<String> {
         }
     }
     if used.is_empty() {
+        directories.push(layout.cloud("nocloud"));
         directories.extend(PLACES.split(' ').map(str::to_string));
     }
     let read = ["nocloud", "nocloud-net"].map(|name| format!("{top}/{name}"));
@@ -173,7 +177,6 @@ mod tests {
 
     #[test]
     fn seeds_in_other_places_are_named() {
-        const TOP: &str = "/var/lib/cloud/seed";
         for (paths, used, expected) in [
             (&["var/lib/cloud/seed/nocloud/user-data"][..], "", None),
             (
@@ -213,7 +216,7 @@ mod tests {
         ] {
             let root = scratch::TempDir::new();
             paths.iter().for_each(|path| root.put(path, "x"));
-            let found = misplaced(&System::new(&root), TOP, used);
+            let found = misplaced(&System::new(&root), &Layout::default(), used);
             match expected {
                 Some(text) => assert!(found.len() == 1 && found[0].contains(text), "{paths:?}: {found:?}"),
                 None => assert!(found.is_empty(), "{paths:?}: {found:?}"),
