@@ -430,6 +430,9 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           mkdir -p ../../instances/i-first-0001/sem; echo 12: 1700000000.5 >../../instances/i-first-0001/sem/config_scripts_user", "", "/var/lib/cloud/instance/sem", "scripts_user"),
         ("meta-data", "printf '#cloud-config\nusers: [USER]\n' >user-data", "sed -i s/from-meta-data/other/ /var/lib/cloud/seed/nocloud/meta-data",
           "nocloud/meta-data", "it is not the metadata (local-hostname) of this instance"),
+        ("driver", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl mask systemd-networkd-wait-online
+          printf 'version: 2\nethernets: {lan: {match: {driver: virtio_net}, dhcp4: true}}\n' >network-config",
+          "", "network", "no link fits the match of any ethernet of the configuration, such as lan"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

@@ -157,6 +157,10 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
     let Ok(config) = config::json::parse(&text) else { return };
     let Ok(parsed) = parse::parse(&config, &facts) else { return };
+    // A container may have no NIC, or one with an address of its manager.
+    let has_nic = links.iter().any(|link| link.name != "lo");
+    let is_reached = addresses.iter().any(|address| address.global && is_nic(address));
+    let known = page.findings.all.len();
     for wanted in &parsed.model.links {
         if wanted.subnets.is_empty() && !wanted.is_bond() {
             continue;
@@ -233,6 +237,13 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
             page.findings.error(&link.name, problem, REMEDY).details = others;
         }
     }
+    // A MAC address has a finding of its own.
+    let is_unknown = has_nic && !is_reached && nics.is_empty() && page.findings.all.len() == known;
+    if let Some(id) = unmatched(sys, &config, &links).filter(|_| is_unknown) {
+        let problem = format!("no link fits the match of any ethernet of the configuration, such as {id}");
+        let remedy = format!("{NICS_REMEDY}; the links are: {}", names(&links));
+        page.findings.error("network", problem, remedy);
+    }
 }
 
 /// Returns a network service and a problem if such services are installed and none runs.
@@ -259,6 +270,39 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
     const QUESTION: [u8; 17] = [0x46, 0x4c, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let address: IpAddr = server.parse().map_err(|_| "expected an IP address".to_string())?;
     sys.ask_udp((address, 53).into(), &QUESTION, TIMEOUT).map_err(|e| e.to_string())
+}
+
+/// Returns the ID of the first ethernet of the configuration if each has a match, and no link fits one of them.
+fn unmatched(sys: &System, config: &Node, links: &[system::Link]) -> Option<String> {
+    let ethernets = parse::network_section(config).get("ethernets")?.as_map()?;
+    let fits = |patterns: Option<&Node>, value: &str| {
+        let is_one = |pattern: &Node| {
+            let pattern = pattern.scalar_text().unwrap_or_default().to_ascii_lowercase();
+            netconfig::glob_match(&pattern, value)
+        };
+        patterns.is_none_or(|all| match all.as_seq() {
+            Some(all) => all.iter().any(is_one),
+            None => is_one(all),
+        })
+    };
+    let mut first = None;
+    for (id, ethernet) in ethernets.iter() {
+        let matching = ethernet.get("match")?;
+        if ethernet.get("optional").is_some_and(|optional| !optional.is_falsy()) {
+            continue;
+        }
+        for link in links.iter().filter(|link| link.name != "lo") {
+            let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name));
+            let driver = driver.unwrap_or_default();
+            let driver = driver.rsplit('/').next().unwrap_or_default();
+            let facts = [("name", &*link.name), ("macaddress", &link.mac), ("driver", driver)];
+            if facts.iter().all(|(key, value)| fits(matching.get(key), &value.to_ascii_lowercase())) {
+                return None;
+            }
+        }
+        first = first.or(id.scalar_text());
+    }
+    first
 }
 
 /// Returns whether the configuration's name of a link is only an ID, which a match replaces.
@@ -341,6 +385,28 @@ fn matching(sys: &System, link: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn link(name: &str, mac: &str) -> system::Link {
+        system::Link { name: name.into(), mac: mac.into(), ..system::Link::default() }
+    }
+
+    #[test]
+    fn configurations_that_no_link_fits_are_found() {
+        let root = scratch::TempDir::new();
+        let links = [link("lo", "00:00:00:00:00:00"), link("eth0", "52:54:00:00:00:01")];
+        for (ethernets, expected) in [
+            ("{lan: {match: {driver: virtio_net}}}", Some("lan")),
+            ("{lan: {match: {name: en*}}, wan: {match: {macaddress: '52:54:00:00:00:02'}}}", Some("lan")),
+            ("{lan: {match: {name: en*}}, wan: {match: {macaddress: '52:54:00:00:00:01'}}}", None),
+            ("{lan: {match: {name: [en*, E*]}}}", None),
+            ("{lan: {match: {name: en*}, optional: true}}", None),
+            ("{lan: {match: {name: en*}}, eth1: {}}", None),
+        ] {
+            let text = format!("network: {{version: 2, ethernets: {ethernets}}}");
+            let config = config::yaml::parse("t", &text).unwrap().root;
+            assert_eq!(unmatched(&System::new(&root), &config, &links).as_deref(), expected, "{ethernets}");
+        }
+    }
 
     #[test]
     fn files_that_networkd_reads_instead_are_named() {
