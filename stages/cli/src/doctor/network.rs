@@ -162,6 +162,12 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     let is_reached = addresses.iter().any(|address| address.global && is_nic(address));
     let known = page.findings.all.len();
     for wanted in &parsed.model.links {
+        if let Some(part) = missing_part(&parsed.model.links, wanted, &links, &config).filter(|_| has_nic) {
+            let problem = format!("{} is made of {part}, which does not exist", wanted.name);
+            let remedy = format!("{NICS_REMEDY}; the links are: {}", names(&links));
+            page.findings.error("network", problem, remedy);
+            continue;
+        }
         if wanted.subnets.is_empty() && !wanted.is_bond() {
             continue;
         }
@@ -270,6 +276,32 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
     const QUESTION: [u8; 17] = [0x46, 0x4c, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let address: IpAddr = server.parse().map_err(|_| "expected an IP address".to_string())?;
     sys.ask_udp((address, 53).into(), &QUESTION, TIMEOUT).map_err(|e| e.to_string())
+}
+
+/// Returns the first part of a bond, bridge or VLAN, as the configuration names it, that is neither a NIC nor configured: of one that has
+/// other parts, none that is optional.
+fn missing_part<'a>(
+    all: &'a [Link],
+    wanted: &'a Link,
+    links: &[system::Link],
+    config: &Node,
+) -> Option<&'a str> {
+    let members =
+        all.iter().filter(|link| link.bond.as_ref() == Some(&wanted.id)).map(|link| link.id.as_str());
+    let ports = wanted.ports.iter().chain(&wanted.vlan_link).map(String::as_str);
+    let parts = members.chain(ports).filter(|_| wanted.is_made());
+    let configured = |part: &str| all.iter().find(|link| link.id == part || link.name == part);
+    let is_missing = |part: &&str| {
+        let own = configured(part);
+        // NICs of a match, and those that a MAC address identifies, may have another name.
+        let is_known =
+            own.is_some_and(|link| link.is_made() || link.mac.is_some() || is_pattern(config, link));
+        let name = own.map_or(*part, |link| &link.name);
+        !is_known && !links.iter().any(|link| link.name == name)
+    };
+    let (missing, others): (Vec<&str>, Vec<&str>) = parts.partition(is_missing);
+    let is_optional = |part: &str| configured(part).is_some_and(|link| link.optional == Some(true));
+    missing.into_iter().find(|part| others.is_empty() || !is_optional(part))
 }
 
 /// Returns the ID of the first ethernet of the configuration if each has a match, and no link fits one of them.
@@ -405,6 +437,32 @@ mod tests {
             let text = format!("network: {{version: 2, ethernets: {ethernets}}}");
             let config = config::yaml::parse("t", &text).unwrap().root;
             assert_eq!(unmatched(&System::new(&root), &config, &links).as_deref(), expected, "{ethernets}");
+        }
+    }
+
+    #[test]
+    fn missing_parts_are_found() {
+        let links = [link("lo", ""), link("eth0", "52:54:00:00:00:01"), link("dummy7", "")];
+        for (text, expected) in [
+            ("{ethernets: {ens3: {optional: true}}, bridges: {br0: {interfaces: [ens3]}}}", Some("ens3")),
+            (
+                "{ethernets: {eth0: {}, ens4: {optional: true}}, bridges: {br0: {interfaces: [eth0, ens4]}}}",
+                None,
+            ),
+            ("{ethernets: {eth0: {}, ens4: {}}, bonds: {bond0: {interfaces: [eth0, ens4]}}}", Some("ens4")),
+            (
+                "{ethernets: {eth0: {}}, vlans: {v7: {id: 7, link: eth0}}, bridges: {br0: {interfaces: [v7]}}}",
+                None,
+            ),
+            ("{ethernets: {e: {match: {name: 'en*'}}}, vlans: {v7: {id: 7, link: e}}}", None),
+            ("{vlans: {v7: {id: 7, link: dummy7}}, bridges: {br1: {interfaces: []}}}", None),
+        ] {
+            let text = format!("{{version: 2, {}", &text[1..]);
+            let config = config::yaml::parse("t", &text).unwrap().root;
+            let facts = Facts::from_pairs(links.iter().map(|link| (link.name.as_str(), link.mac.as_str())));
+            let all = parse::parse(&config, &facts).unwrap().model.links;
+            let found = all.iter().find_map(|wanted| missing_part(&all, wanted, &links, &config));
+            assert_eq!(found, expected, "{text}");
         }
     }
 
