@@ -199,6 +199,14 @@ pub fn find_row(name: &str) -> Option<&'static Module> {
     find(ROWS, name)
 }
 
+/// Returns the first module that reads a top-level key, if each of them runs once per instance.
+pub fn module_of_instance(key: &str) -> Option<&'static Module> {
+    let mut readers = ROWS.iter().filter(|module| module.key_names().any(|name| name == key));
+    let first = readers.next()?;
+    (first.frequency == Frequency::Instance && readers.all(|module| module.frequency == Frequency::Instance))
+        .then_some(*first)
+}
+
 fn find(modules: &'static [&'static Module], name: &str) -> Option<&'static Module> {
     let name = plain_name(name);
     modules.iter().find(|m| m.name == name || m.deprecated_name(&name).is_some()).copied()

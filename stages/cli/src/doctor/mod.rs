@@ -71,7 +71,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     network::section(machine, &settings.merged, &boot, args.network, &mut page);
     configuration::section(machine, &settings, &inputs, &mut page);
     overridden::section(machine, &settings.merged, &mut page);
-    repeats::section(machine, &log, &mut page);
+    repeats::section(machine, &settings.merged, &inputs, &log, &mut page);
     devices::section(machine, &settings.merged, &mut page);
     history::applied(&log, &mut page);
     results::find(machine, &log, &boot, &mut page);
