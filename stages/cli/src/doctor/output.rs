@@ -17,6 +17,10 @@ const MAX_WIDTH: usize = 200;
 /// Words in lines that name a reason, in lower case, separated by bars.
 const REASONS: &str = "error|not known|malformed|fail|not found|no such|denied|cannot|can't|unable|could not|refused|timed out|\
     invalid|unknown|fatal|traceback|unreachable|not permitted|no space|syntax|unexpected|bad |missing|e: the repository|no installation candidate";
+/// Parts of messages about an account, a unit or a package that does not exist, and of those about one that is to be removed.
+const ABSENT: &str =
+    " does not exist| not found.|: no such user|invalid user:|invalid group:|nable to locate package ";
+const REMOVALS: &str = "Failed to disable|Failed to stop|Failed to mask|userdel|groupdel|deluser|delgroup";
 /// Beginnings of lines that cloud-init or ssh-keygen writes, separated by commas.
 const OWN: &str = "ci-info: ,Cloud-init v. ,-----,The key,Generating public/private,Your identification,Your public key,SHA256:,+--,|";
 
@@ -107,6 +111,13 @@ impl Output {
         }
         if of_script.is_empty() { chosen(&own) } else { last(&of_script) }
     }
+
+    /// Returns the lines of the final stage about something that does not exist, with its name.
+    pub fn absent(&self) -> Vec<(&str, &str)> {
+        let lines =
+            self.stages.iter().filter(|(name, _)| name == "modules-final").flat_map(|(_, lines)| lines);
+        lines.filter_map(|line| Some((line.as_str(), absent(line)?))).take(MAX_MESSAGES).collect()
+    }
 }
 
 /// Returns the lines of an output that say why a command failed: those that show a known cause, else
@@ -147,6 +158,17 @@ fn target(line: &str) -> Option<&str> {
     let mut words =
         words.split_whitespace().map(|word| word.trim_matches(|c: char| "<>&()12\"'".contains(c)));
     words.find(|word| word.starts_with('/'))
+}
+
+/// Returns the name of what does not exist, by a message about it that is not about its removal.
+fn absent(line: &str) -> Option<&str> {
+    let has = |parts: &str| parts.split('|').find_map(|part| Some((line.find(part)?, part.len())));
+    let (at, length) = has(ABSENT).filter(|_| has(REMOVALS).is_none())?;
+    let is_end = |c: char| c == '.' || c == ':' || c.is_whitespace();
+    let (before, after) = (line[..at].trim_matches(is_end), line[at + length..].trim_matches(is_end));
+    let plain = if after.is_empty() { before.rsplit(' ').next() } else { after.split(' ').next() };
+    let name = line.split(['\'', '"', '`', '‘', '’']).nth(1).or(plain)?;
+    (name.len() > 1).then_some(name)
 }
 
 /// Returns whether a line is one of the log, on the console.
@@ -225,6 +247,23 @@ mod tests {
             ("echo >/x", ""),
         ] {
             assert_eq!(super::target(line).unwrap_or_default(), file, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_of_what_does_not_exist_are_found() {
+        for (line, name) in [
+            ("Failed to enable unit: Unit docker.service does not exist", "docker.service"),
+            ("Failed to restart ntpd.service: Unit ntpd.service not found.", "ntpd.service"),
+            ("usermod: group 'docker' does not exist", "docker"),
+            ("id: ‘bob’: no such user", "bob"),
+            ("chown: invalid user: ‘www:www’", "www:www"),
+            ("E: Unable to locate package foo", "foo"),
+            ("Failed to disable unit: Unit file x.service does not exist.", ""),
+            ("userdel: user 'x' does not exist", ""),
+            ("/s: 1: x: not found", ""),
+        ] {
+            assert_eq!(super::absent(line).unwrap_or_default(), name, "{line}");
         }
     }
 }

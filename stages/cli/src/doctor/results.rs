@@ -109,9 +109,11 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         }
     }
     let output = Output::read(machine);
+    const WENT_ON: &str = "failed, although the script went on and succeeded";
+    let has_failed =
+        |script: &str| failures.iter().any(|failure| failure.texts.iter().any(|text| text.contains(script)));
     for (stage, script, lines) in output.script_errors(&[layout.cloud(""), layout.run("")]) {
-        let is_known = |text: &String| text.contains(script.as_str());
-        if failures.iter().any(|failure| failure.texts.iter().any(is_known)) {
+        if has_failed(&script) {
             continue;
         }
         let (handled, others): (Vec<String>, Vec<String>) =
@@ -120,10 +122,25 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
             let problem = format!("a command of {script} failed, which the script handles");
             page.findings.note(stage, problem).details = handled;
         } else {
-            let problem = format!("a command of {script} failed, although the script went on and succeeded");
+            let problem = format!("a command of {script} {WENT_ON}");
             let remedy = "correct the command; with `set -e` a script ends at the first error";
             page.findings.warning(stage, problem, remedy).details = others;
         }
+    }
+    for (line, name) in output.absent() {
+        let Some(script) = caller(sys, &layout.user_scripts(), name).filter(|script| !has_failed(script))
+        else {
+            continue;
+        };
+        let problem = format!("a command of {script} {WENT_ON}");
+        let remedy =
+            "correct the name, or install what has it; with `set -e` a script ends at the first error";
+        let known = page.findings.all.iter().position(|finding| finding.problem == problem);
+        let finding = match known {
+            Some(at) => &mut page.findings.all[at],
+            None => page.findings.warning("modules-final", problem, remedy),
+        };
+        finding.details.push(line.to_string());
     }
     let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
     for mut failure in failures {
@@ -296,9 +313,30 @@ fn is_handled(sys: &System, message: &str) -> bool {
     let (path, number) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let number = number.trim_start_matches("line ").parse::<usize>().unwrap_or_default();
     let text = sys.read_text(path).unwrap_or_default();
-    let line = number.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+    has_branch(number.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default())
+}
+
+/// Returns whether a line of a script does something if its command fails.
+fn has_branch(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.any(|word| matches!(word, "||" | "if" | "elif" | "while" | "until" | "!"))
+}
+
+/// Returns the script in a directory with a command that names something, and does nothing else by its result.
+fn caller(sys: &System, directory: &str, name: &str) -> Option<String> {
+    let name = name.strip_suffix(".service").unwrap_or(name);
+    let is_end = |c: char| !c.is_alphanumeric() && !"_-./@:".contains(c);
+    let is_name = |word: &str| word.strip_suffix(".service").unwrap_or(word) == name;
+    let calls = |line: &str| {
+        line.split(is_end).any(is_name)
+            && !line.trim_start().starts_with('#')
+            && !line.contains("&&")
+            && !has_branch(line)
+    };
+    let mut scripts = sys.list(directory).unwrap_or_default().into_iter();
+    scripts.find(|script| {
+        sys.read_text(format!("{directory}/{script}")).is_ok_and(|text| text.lines().any(calls))
+    })
 }
 
 /// Adds a finding for a failure, or adds it to the finding of its cause.
@@ -465,6 +503,12 @@ mod tests {
             "#!/bin/sh\ndocker ps || echo none\nif docker ps; then x; fi\ndocker ps\n! docker ps\n",
         );
         let sys = System::new(&root);
+        root.put("t/x", "# usermod app\nid web && x\nusermod -aG docker amy\nsystemctl enable ntpd\n");
+        for (name, is_called) in
+            [("docker", true), ("ntpd.service", true), ("app", false), ("web", false), ("dock", false)]
+        {
+            assert_eq!(caller(&sys, "/t", name).is_some(), is_called, "{name}");
+        }
         for (message, expected) in [
             ("/s/runcmd: 2: docker: not found", true),
             ("/s/runcmd: line 3: docker: command not found", true),
