@@ -21,7 +21,7 @@ use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 use crate::units;
 use access::{Access, KEY_SOURCES};
-use server::{NO_HOST_KEYS, SERVERS, addresses, passwords, server};
+use server::{NO_HOST_KEYS, SERVERS, addresses, algorithms, passwords, server};
 use sshd::Sshd;
 use users::User;
 
@@ -237,6 +237,7 @@ fn connections(machine: &Machine, merged: &Node, page: &mut Page) {
         let ports: Vec<u16> = sshd.values("port").filter_map(|port| port.parse().ok()).collect();
         firewall::connections(machine, &ports, page);
         addresses(machine, sshd, page);
+        algorithms(machine, sshd, page);
         passwords(machine, merged, &all, page);
     }
 }

@@ -18,6 +18,12 @@ use crate::units::{self, Unit};
 pub const NO_HOST_KEYS: &str = "there are no host keys";
 /// The units of the server.
 const NAMES: [&str; 4] = ["ssh.service", "sshd.service", "ssh.socket", "sshd.socket"];
+/// Keywords of sshd with lists of algorithms, and ends of those that clients do not offer by default.
+const OBSOLETE: [(&str, &[&str]); 3] = [
+    ("KexAlgorithms", &["-sha1"]),
+    ("Ciphers", &["-cbc", "arcfour"]),
+    ("HostKeyAlgorithms", &["ssh-dss", "ssh-rsa"]),
+];
 /// Where the SSH server may be.
 pub const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 
@@ -185,6 +191,24 @@ pub fn addresses(machine: &Machine, sshd: &Sshd, page: &mut Page) {
         let remedy = "change ListenAddress and AddressFamily (or ListenStream of ssh.socket), then: systemctl restart ssh";
         page.findings.warning("sshd", problem, remedy);
     }
+}
+
+/// Reports lists of algorithms of which clients offer none, or that no host key has.
+pub fn algorithms(machine: &Machine, sshd: &Sshd, page: &mut Page) {
+    let read = |file: &str| machine.sys.read_text(format!("{file}.pub")).ok();
+    let keys: Option<Vec<String>> = sshd.values("hostkey").map(read).collect();
+    let types = keys.iter().flatten().filter_map(|key| key.split_whitespace().next());
+    let types: Vec<&str> = types.collect();
+    let of_other_keys =
+        !types.is_empty() && !types.iter().any(|kind| sshd.accepts("hostkeyalgorithms", kind));
+    let obsolete = OBSOLETE.into_iter().find(|(keyword, parts)| sshd.has_only(keyword, parts));
+    let (keyword, what) = match obsolete {
+        Some((keyword, _)) => (keyword, "lists only algorithms that clients do not offer any more"),
+        None if of_other_keys => ("HostKeyAlgorithms", "lists no algorithm of the host keys (HostKey)"),
+        None => return,
+    };
+    let problem = format!("{keyword} {what}, so no client can connect{}", sshd.place_of(machine, keyword));
+    page.findings.error("sshd", problem, "remove the line, then: systemctl reload ssh (or sshd)");
 }
 
 /// Compares `ssh_pwauth` with what sshd does for each kind of client.

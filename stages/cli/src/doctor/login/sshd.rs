@@ -98,14 +98,25 @@ impl Sshd {
             || lists.any(|list| list == "any" || list.starts_with("publickey") && !list.contains(','))
     }
 
-    /// Returns whether keys of a type are accepted; sshd knows RSA keys by their signatures.
+    /// Returns whether keys of a type are accepted.
     pub fn accepts_key_of(&self, kind: &str) -> bool {
-        let names = ["pubkeyacceptedalgorithms", "pubkeyacceptedkeytypes"];
-        let mut accepted =
-            names.iter().flat_map(|name| self.values(name)).flat_map(|list| list.split(',')).peekable();
+        ["pubkeyacceptedalgorithms", "pubkeyacceptedkeytypes"]
+            .iter()
+            .all(|keyword| self.accepts(keyword, kind))
+    }
+
+    /// Returns whether a list of algorithms, if it is set, has one for keys of a type; sshd knows RSA keys by their signatures.
+    pub fn accepts(&self, keyword: &str, kind: &str) -> bool {
+        let mut accepted = self.values(keyword).flat_map(|list| list.split(',')).peekable();
         let is_rsa = kind == "ssh-rsa";
         accepted.peek().is_none()
             || accepted.any(|name| name == kind || is_rsa && matches!(name, "rsa-sha2-256" | "rsa-sha2-512"))
+    }
+
+    /// Returns whether a list of algorithms has none but those with these ends.
+    pub fn has_only(&self, keyword: &str, ends: &[&str]) -> bool {
+        let mut all = self.values(keyword).flat_map(|list| list.split(',')).peekable();
+        all.peek().is_some() && all.all(|name| ends.iter().any(|end| name.ends_with(end)))
     }
 
     /// Returns the setting that refuses a user in these groups: of patterns `USER@HOST` those that refuse other machines than this one.
@@ -333,5 +344,17 @@ mod tests {
         ] {
             assert_eq!(Sshd(settings.into()).accepts_key_of(kind), expected, "{settings} {kind}");
         }
+    }
+
+    #[test]
+    fn lists_of_obsolete_algorithms_are_found() {
+        for (list, expected) in [
+            ("aes128-cbc,3des-cbc", true),
+            ("aes128-cbc,aes128-ctr", false),
+            ("chacha20-poly1305@openssh.com", false),
+        ] {
+            assert_eq!(Sshd(format!("ciphers {list}\n")).has_only("Ciphers", &["-cbc"]), expected, "{list}");
+        }
+        assert!(!Sshd::default().has_only("Ciphers", &["-cbc"]));
     }
 }
