@@ -442,6 +442,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "group 'docker' does not exist"),
         ("algorithms", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'KexAlgorithms diffie-hellman-group1-sha1' >/etc/ssh/sshd_config.d/20-own.conf", "",
           "sshd", "KexAlgorithms lists only algorithms that clients do not offer any more, so no client can connect (/etc/ssh/sshd_config.d/20-own.conf, line 1)"),
+        ("accounts", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i 's/^passwd:.*/passwd: sss systemd/' /etc/nsswitch.conf", "",
+          "/etc/nsswitch.conf, line", "passwd: does not name files"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

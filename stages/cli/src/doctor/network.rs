@@ -85,6 +85,16 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     }
     let services = sys.read_text(NAME_SERVICES).unwrap_or_default();
     let hosts = services.lines().find_map(|line| line.strip_prefix("hosts:"));
+    if let Some(number) = without_files(&services) {
+        page.findings.layer = Layer::Machine;
+        let problem = "passwd: does not name files, so the accounts of /etc/passwd are not known";
+        page.findings.error(
+            format!("{NAME_SERVICES}, line {number}"),
+            problem,
+            "add files to the line, as its first word",
+        );
+        page.findings.layer = Layer::Network;
+    }
     // Others ask a server in their own way, such as sss and mdns.
     let only_files = |hosts: &str| {
         let words = hosts.split('#').next().unwrap_or_default().split_whitespace();
@@ -278,6 +288,16 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
     sys.ask_udp((address, 53).into(), &QUESTION, TIMEOUT).map_err(|e| e.to_string())
 }
 
+/// Returns the number of the line of nsswitch.conf(5) by which the accounts of this machine are not looked up.
+fn without_files(services: &str) -> Option<usize> {
+    let is_local = |word: &str| ["files", "compat", "db", "altfiles"].contains(&word);
+    let accounts =
+        (1..).zip(services.lines()).filter_map(|(at, line)| Some((at, line.trim().strip_prefix("passwd:")?)));
+    let (number, words) = accounts.last()?;
+    let mut words = words.split('#').next().unwrap_or_default().split_whitespace().peekable();
+    (words.peek().is_some() && !words.any(is_local)).then_some(number)
+}
+
 /// Returns the first part of a bond, bridge or VLAN, as the configuration names it, that is neither a NIC nor configured: of one that has
 /// other parts, none that is optional.
 fn missing_part<'a>(
@@ -437,6 +457,19 @@ mod tests {
             let text = format!("network: {{version: 2, ethernets: {ethernets}}}");
             let config = config::yaml::parse("t", &text).unwrap().root;
             assert_eq!(unmatched(&System::new(&root), &config, &links).as_deref(), expected, "{ethernets}");
+        }
+    }
+
+    #[test]
+    fn accounts_that_are_not_looked_up_are_found() {
+        for (services, expected) in [
+            ("hosts: dns\npasswd: sss systemd\n", Some(2)),
+            ("passwd: # files\n", None),
+            ("passwd:\tcompat\n", None),
+            ("passwd: sss [NOTFOUND=return] files\n", None),
+            ("#passwd: sss\nshadow: sss\n", None),
+        ] {
+            assert_eq!(without_files(services), expected, "{services}");
         }
     }
 
