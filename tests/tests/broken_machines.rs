@@ -449,7 +449,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo
           printf 'Package: owntool\nVersion: 1\nArchitecture: all\nFilename: ./owntool.deb\nSize: 1\nSHA256: %064d\n' 0 >/srv/repo/Packages
           echo 'deb [trusted=yes] file:/srv/repo ./' >/etc/apt/sources.list; printf 'Package: *\nPin: origin \"\"\nPin-Priority: -1\n' >/etc/apt/preferences.d/own",
-          "", "packages", "a pin (/etc/apt/preferences, preferences.d)"),
+          "", "/etc/apt/preferences.d/own, line 3", "negative Pin-Priority"),
         ("wheel", "printf '#cloud-config\nusers: [{name: amy, shell: /bin/bash, groups: [wheel], ssh_authorized_keys: [\"KEY\"]}]\n' >user-data",
           "", "user-data part-001, line 2", "the group wheel, for which sudo has no rule"),
         ("hidden-mount", "printf '#cloud-config\nusers: [USER]\nruncmd: [touch /data/x]\n' >user-data; mkdir -p /data

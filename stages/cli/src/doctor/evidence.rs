@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use system::{Command, Deadline};
+use system::{Command, Deadline, System};
 
 use super::cause::Cause;
 use super::disk;
@@ -105,6 +105,40 @@ pub fn unusable_script(
     })
 }
 
+/// Returns place and problem of what excludes packages if apt could not choose a version: a line of its preferences, or a hold.
+pub fn excluded_package(sys: &System, evidence: &[String]) -> Option<(String, String)> {
+    const TOP: &str = "/etc/apt/preferences";
+    let is_shown = |text: &str| evidence.iter().any(|line| line.contains(text));
+    let is_held = is_shown("held broken packages");
+    if !is_held && !is_shown("no installation candidate") {
+        return None;
+    }
+    let names = sys.list(format!("{TOP}.d")).unwrap_or_default().into_iter();
+    let found = names.map(|name| format!("{TOP}.d/{name}")).chain([TOP.to_string()]).find_map(|file| {
+        let text = sys.read_text(&file).ok()?;
+        let mut is_named = false;
+        let (number, _) = (1..).zip(text.lines()).find(|(_, line)| {
+            let value = |key: &str| line.trim().strip_prefix(key).map(str::trim);
+            if let Some(names) = value("Package:") {
+                is_named = names.split_whitespace().any(|name| is_shown(name.trim_matches('*')));
+            }
+            is_named && value("Pin-Priority:").is_some_and(|priority| priority.starts_with('-'))
+        })?;
+        let problem = "its negative Pin-Priority forbids to install packages that it fits".to_string();
+        Some((format!("{file}, line {number}"), problem))
+    });
+    found.or_else(|| {
+        let status = sys.read_text("/var/lib/dpkg/status").ok().filter(|_| is_held)?;
+        let held = status.split("\n\n").filter(|package| package.contains("\nStatus: hold "));
+        let names: Vec<&str> = held
+            .filter_map(|package| package.trim_start().strip_prefix("Package: ")?.lines().next())
+            .collect();
+        let problem =
+            format!("on hold, so what needs other versions cannot be installed: {}", names.join(", "));
+        (!names.is_empty()).then(|| ("packages".into(), problem))
+    })
+}
+
 /// Returns the file with its line that sets a proxy, and the proxy's host, if messages about a connection name it.
 pub fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String)> {
     const DIRECTORIES: [&str; 5] = [
@@ -144,4 +178,36 @@ pub fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, St
             is_named.then(|| (format!("{file}, line {number}"), host.to_string()))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_excludes_a_package_is_named() {
+        let root = scratch::TempDir::new();
+        let sys = System::new(&root);
+        let [held, none] = [
+            "E: Unable to correct problems, you have held broken packages.",
+            "E: Package 'x' has no installation candidate",
+        ]
+        .map(|line| vec![line.to_string()]);
+        assert_eq!(excluded_package(&sys, &none), None);
+        root.put(
+            "var/lib/dpkg/status",
+            "Package: a\nStatus: install ok\n\nPackage: b\nStatus: hold ok installed\n",
+        );
+        assert!(
+            excluded_package(&sys, &held)
+                .is_some_and(|(at, problem)| at == "packages" && problem.ends_with(": b"))
+        );
+        assert_eq!(excluded_package(&sys, &none), None);
+        root.put("etc/apt/preferences.d/own", "Package: snapd\nPin: release *\nPin-Priority: -1\n\nPackage: *\nPin: origin x\nPin-Priority: -1\n");
+        for lines in [&held, &none] {
+            let found = excluded_package(&sys, lines);
+            assert_eq!(found.map(|(at, _)| at).as_deref(), Some("/etc/apt/preferences.d/own, line 7"));
+        }
+        assert_eq!(excluded_package(&sys, &["x".to_string()]), None);
+    }
 }

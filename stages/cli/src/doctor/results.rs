@@ -9,7 +9,8 @@ use super::boot::Boot;
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
 use super::evidence::{
-    ATTRIBUTES_TIMEOUT, DENIED, immutable, named_files, named_proxy, unusable_script, without_execution,
+    ATTRIBUTES_TIMEOUT, DENIED, excluded_package, immutable, named_files, named_proxy, unusable_script,
+    without_execution,
 };
 use super::identification::NO_DATASOURCE;
 use super::output::{self, Output};
@@ -406,6 +407,12 @@ fn report(
         );
         let problem = "its attributes forbid every change (lsattr -d)";
         page.findings.error(path, problem, remedy).details.extend(evidence);
+        return;
+    }
+    if let Some((place, problem)) = excluded_package(&machine.sys, &evidence) {
+        page.findings.layer = Layer::Work;
+        let remedy = "remove or narrow the pin, or: apt-mark unhold NAME; see: apt-cache policy NAME";
+        page.findings.error(place, problem, remedy).details = evidence;
         return;
     }
     let proxy = |(file, host)| {
