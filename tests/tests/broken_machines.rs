@@ -250,7 +250,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           "", "user-data", "because of disable_root (user-data part-001:3:15)"),
         ("variables", "mkdir -p /etc/systemd/system/cloud-config.service.d
           printf '[Service]\nEnvironmentFile=/etc/default/own\n' >/etc/systemd/system/cloud-config.service.d/own.conf",
-          "", "cloud-config.service", "/etc/default/own (EnvironmentFile=) does not exist"),
+          "", "cloud-config.service", "EnvironmentFile=/etc/default/own does not exist"),
         ("other-name", "printf '#cloud-config\nusers: [USER]\nhostname: web1\n' >user-data
           printf '[Unit]\nAfter=cloud-init.target\n[Service]\nType=oneshot\nExecStart=hostname golden\n[Install]\nWantedBy=cloud-init.target\n' >/etc/systemd/system/own.service
           systemctl enable own", "", "user-data", "the current hostname is golden"),
@@ -444,6 +444,9 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "sshd", "KexAlgorithms lists only algorithms that clients do not offer any more, so no client can connect (/etc/ssh/sshd_config.d/20-own.conf, line 1)"),
         ("accounts", "printf '#cloud-config\nusers: [USER]\n' >user-data; sed -i 's/^passwd:.*/passwd: sss systemd/' /etc/nsswitch.conf", "",
           "/etc/nsswitch.conf, line", "passwd: does not name files"),
+        ("unit-user", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Service]\nUser=deploy\n' >/etc/systemd/system/cloud-final.service.d/own.conf", "",
+          "cloud-final.service", "/etc/systemd/system/cloud-final.service.d/own.conf, line 2: User=deploy"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

@@ -33,6 +33,19 @@ const ISOLATIONS: &str = "PrivateNetwork= IPAddressDeny= NetworkNamespacePath=";
 /// States of a unit in which commands beside its program run, and the keys with these commands.
 const PHASES: [(&str, &str); 3] =
     [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
+/// systemd's exit statuses of a unit whose program it could not begin, and the beginnings of the settings that it follows before.
+const STEPS: [(&str, &str); 7] = [
+    ("200", "WorkingDirectory="),
+    ("205", "Limit"),
+    ("209", "StandardOutput= StandardError="),
+    ("216", "Group= SupplementaryGroups="),
+    ("217", "User="),
+    (
+        "226",
+        "Bind RootDirectory= RootImage= ReadOnlyPaths= ReadWritePaths= InaccessiblePaths= ExecPaths= NoExecPaths=",
+    ),
+    ("243", "LoadCredential"),
+];
 /// The maximum number of processes of a stage that are examined.
 const MAX_DESCENDANTS: usize = 64;
 
@@ -109,9 +122,7 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                     Some(other) => (other.problem, other.remedy, other.details),
                     None => (problem, remedy, journal(machine, unit, stage.unit)),
                 };
-                let missing = missing_variables(&machine.sys, unit).into_iter();
-                let missing = missing.map(|path| format!("; {path} (EnvironmentFile=) does not exist"));
-                let problem = problem + &missing.filter(|_| unit.is_failed()).collect::<String>();
+                let problem = problem + &settings_of_failure(&machine.sys, unit, false);
                 let finding = page.findings.error(stage.unit, problem, remedy);
                 finding.details = details;
                 if follows {
@@ -396,17 +407,31 @@ fn own_path(unit: &Unit) -> Option<&str> {
     unit.get("Environment").split(' ').find_map(|word| word.trim_matches('"').strip_prefix("PATH="))
 }
 
-/// Returns the files of variables that a unit needs, and that do not exist.
-fn missing_variables(sys: &System, unit: &Unit) -> Vec<String> {
-    let of_file = |path: &str| {
-        let text = sys.read_text(path).unwrap_or_default();
-        let values = text.lines().filter_map(|line| line.trim().strip_prefix("EnvironmentFile="));
-        // One with a hyphen may be missing; systemd expands specifiers and patterns.
-        let needed = values.filter(|value| value.starts_with('/') && !value.contains(['%', '*', '?', '[']));
-        needed.filter(|value| !sys.exists(*value)).map(str::to_string).collect::<Vec<_>>()
-    };
+/// Returns `; FILE, line LINE: SETTING` for what a failed unit has and lacks: an absent file of variables, also one that may be missing if
+/// `is_strict`, and in the administrator's files the settings of the step that failed.
+pub fn settings_of_failure(sys: &System, unit: &Unit, is_strict: bool) -> String {
+    let own = own_files(unit);
     let files = [unit.get("FragmentPath")].into_iter().chain(unit.get("DropInPaths").split(' '));
-    files.filter(|path| !path.is_empty()).flat_map(of_file).collect()
+    let step = STEPS.iter().find(|(status, _)| unit.get("ExecMainStatus") == *status);
+    let is_of_step =
+        |line: &str| step.is_some_and(|(_, keys)| keys.split(' ').any(|key| line.starts_with(key)));
+    // systemd expands specifiers and patterns.
+    let is_missing = |line: &str| {
+        let path = line.strip_prefix("EnvironmentFile=").unwrap_or_default();
+        let path = if is_strict { path.trim_start_matches('-') } else { path };
+        path.starts_with('/') && !path.contains(['%', '*', '?', '[']) && !sys.exists(path)
+    };
+    let mut found = String::new();
+    for file in files.filter(|file| unit.is_failed() && !file.is_empty()) {
+        let text = sys.read_text(file).unwrap_or_default();
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            let end = if is_missing(line) { " does not exist" } else { "" };
+            if !end.is_empty() || own.contains(&file) && is_of_step(line) {
+                found += &format!("; {file}, line {number}: {line}{end}");
+            }
+        }
+    }
+    found
 }
 
 /// Returns the last lines of the journal about a unit: its own, and those of systemd that name it in a cycle.
@@ -559,13 +584,26 @@ mod tests {
     }
 
     #[test]
-    fn missing_files_of_variables_are_named() {
+    fn settings_by_which_a_unit_fails_are_named() {
         let root = scratch::TempDir::new();
         let lines = ["/etc/default/there", "-/etc/default/optional", "/etc/%i", "/etc/default/missing"];
-        root.put("etc/u.d/own.conf", lines.map(|path| format!("EnvironmentFile={path}\n")).concat());
+        let text = lines.map(|path| format!("EnvironmentFile={path}\n")).concat()
+            + "User=deploy\nEnvironment=A=secret\n";
+        root.put("etc/u.d/own.conf", text);
         root.put("etc/default/there", "");
-        let unit = Unit::from_text("Id=u\nFragmentPath=/usr/lib/u\nDropInPaths=/etc/u.d/own.conf\n");
-        assert_eq!(missing_variables(&System::new(&root), &unit), ["/etc/default/missing"]);
+        let sys = System::new(&root);
+        let missing = "; /etc/u.d/own.conf, line 4: EnvironmentFile=/etc/default/missing does not exist";
+        let user = "; /etc/u.d/own.conf, line 5: User=deploy";
+        for (state, expected) in [
+            ("active\nExecMainStatus=217", String::new()),
+            ("failed\nExecMainStatus=1", missing.to_string()),
+            ("failed\nExecMainStatus=217", format!("{missing}{user}")),
+        ] {
+            let unit = format!(
+                "Id=u\nFragmentPath=/usr/lib/u\nDropInPaths=/etc/u.d/own.conf\nActiveState={state}\n"
+            );
+            assert_eq!(settings_of_failure(&sys, &Unit::from_text(&unit), false), expected, "{state}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use system::Command;
 
+use super::boot::settings_of_failure;
 use super::journal::of_systemd;
 use super::masks;
 use super::page::Page;
@@ -28,7 +29,9 @@ pub fn section(machine: &Machine, page: &mut Page) {
     for unit in failed_of_owner(machine) {
         let state = units::show(machine, &[&unit]).unwrap_or_default();
         let own: String = state.iter().map(changed_by).collect();
-        let problem = format!("the unit failed; scripts or files of the user-data name it{own}");
+        let settings: String =
+            state.iter().map(|unit| settings_of_failure(&machine.sys, unit, true)).collect();
+        let problem = format!("the unit failed; scripts or files of the user-data name it{own}{settings}");
         // Those of the unit itself may have secrets.
         let details = of_systemd(machine, &unit);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
