@@ -447,6 +447,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("unit-user", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/cloud-final.service.d
           printf '[Service]\nUser=deploy\n' >/etc/systemd/system/cloud-final.service.d/own.conf", "",
           "cloud-final.service", "/etc/systemd/system/cloud-final.service.d/own.conf, line 2: User=deploy"),
+        ("server-options", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'SSHD_OPTS=\"-o PubkeyAuthentication=no\"' >/etc/default/ssh", "",
+          "user-data", "does not accept keys (/etc/default/ssh: -o PubkeyAuthentication=no)"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

@@ -11,6 +11,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 const MAIN: &str = "/etc/ssh/sshd_config";
 const DIRECTORY: &str = "sshd_config.d";
+/// Files with options of the server, from which its unit starts it.
+const STARTERS: [&str; 3] =
+    ["/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/systemd/system/ssh.service.d/override.conf"];
 /// The address of an ordinary client, of no network that a configuration names (RFC 5737).
 const ELSEWHERE: &str = "203.0.113.200";
 /// The maximum number of patterns of a `Match` of which clients are examined, and of clients.
@@ -19,20 +22,26 @@ const MAX_CLIENTS: usize = 8;
 
 /// Where a socket starts sshd, it lacks a directory of its unit before the first connection, and prints nothing. It gets one in a /run
 /// that no other process sees.
-const IN_OWN_RUN: &str =
-    r#"mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd && exec sshd -T -C "$1""#;
+const IN_OWN_RUN: &str = r#"mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd && exec sshd -T "$@""#;
 
 /// sshd's settings for a user: `KEYWORD VALUE` lines, as `sshd -T` prints them, in lower case or, as newer releases do, as
 /// sshd_config(5) spells them.
 #[derive(Default)]
-pub struct Sshd(String);
+pub struct Sshd {
+    settings: String,
+    /// The options with which the server was started.
+    options: Vec<String>,
+}
 
 impl Sshd {
     /// Returns the settings for a user, for an ordinary client and for one of each kind that a `Match` tells from it, other than this
     /// machine. Empty if the server does not show them.
     pub fn of(machine: &Machine, user: &str) -> Vec<Sshd> {
         let (mut ports, mut matches) = (Vec::new(), vec![String::new()]);
-        read(&machine.sys, MAIN, false, &mut |_, _, line, _| {
+        let pid = machine.sys.read_text("/run/sshd.pid").unwrap_or_default();
+        let started = machine.sys.read_text(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        let options = options(&started);
+        read(&machine.sys, main_file(&options), false, &mut |_, _, line, _| {
             ports.extend(value_of(line, "port").map(str::to_string));
             matches.extend(value_of(line, "match").map(str::to_string));
         });
@@ -41,22 +50,30 @@ impl Sshd {
         let ask = |client: String| {
             let connection = format!("user={user},{client}");
             let run = |words: &[&str]| {
-                let command =
-                    Command::new(words.iter().copied()).arg(&connection).timeout(TIMEOUT).read_only();
-                machine.sys.run(&command).ok()
+                let words = words.iter().copied().chain(["-C", &connection]);
+                let command = Command::new(words.chain(options.iter().map(String::as_str)));
+                machine.sys.run(&command.timeout(TIMEOUT).read_only()).ok()
             };
             let in_own_run = || run(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]);
-            Some(Sshd(run(&["sshd", "-T", "-C"]).or_else(in_own_run)?.text()))
+            let settings = run(&["sshd", "-T"]).or_else(in_own_run)?.text();
+            Some(Sshd { settings, options: options.clone() })
         };
         clients(&matches, &ports).into_iter().map_while(ask).collect()
     }
 
     /// Returns ` (FILE, line LINE)` for the line that sets a keyword as it is for the user; empty if none does.
     pub fn place_of(&self, machine: &Machine, keyword: &str) -> String {
+        let is_own = |option: &&String| value_of(option, keyword).is_some();
+        if let Some(option) = self.options.iter().find(is_own) {
+            let has =
+                |file: &&&str| machine.sys.read_text(file).is_ok_and(|text| text.contains(option.as_str()));
+            let file = STARTERS.iter().find(has).unwrap_or(&"the unit's command line");
+            return format!(" ({file}: -o {option})");
+        }
         let value = self.values(keyword).next();
         // Outside of `Match` only the first line counts.
         let (mut best, mut place, mut has_main) = (4, String::new(), false);
-        read(&machine.sys, MAIN, false, &mut |file, number, line, is_matched| {
+        read(&machine.sys, main_file(&self.options), false, &mut |file, number, line, is_matched| {
             let Some(own) = value_of(line, keyword).filter(|_| is_matched || !has_main) else { return };
             has_main |= !is_matched;
             let rank = u8::from(is_matched) + if own.split_whitespace().next() == value { 0 } else { 2 };
@@ -69,7 +86,7 @@ impl Sshd {
 
     pub fn values<'a>(&'a self, keyword: &str) -> impl Iterator<Item = &'a str> {
         // OpenSSH 10.6 prints keywords as in its manual page, earlier releases in lower case.
-        let settings = self.0.lines().filter_map(|line| line.split_once(' '));
+        let settings = self.settings.lines().filter_map(|line| line.split_once(' '));
         let values = settings.filter(move |(word, _)| word.eq_ignore_ascii_case(keyword));
         values.flat_map(|(_, values)| values.split_whitespace())
     }
@@ -191,6 +208,32 @@ fn client(criteria: &str, at: usize, ports: &[String]) -> Option<String> {
     Some(format!("host={host},addr={address},laddr={own},lport={port}"))
 }
 
+/// Returns the options of a running server that change its settings, each with its value. It shows them with words of its own, and without
+/// quotes.
+fn options(command_line: &str) -> Vec<String> {
+    let mut words = command_line.split(['\0', ' ']).filter(|word| !word.is_empty());
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        let Some((option, rest)) =
+            word.split_at_checked(2).filter(|(option, _)| ["-f", "-o", "-p"].contains(option))
+        else {
+            continue;
+        };
+        let Some(value) = Some(rest).filter(|rest| !rest.is_empty()).or_else(|| words.next()) else { break };
+        let mut value = value.to_string();
+        if option == "-o" && !value.contains('=') {
+            value = format!("{value}={}", words.next().unwrap_or_default());
+        }
+        found.extend([option.to_string(), value]);
+    }
+    found
+}
+
+/// Returns the main file of the configuration of a server with these options.
+fn main_file(options: &[String]) -> &str {
+    options.iter().skip_while(|option| *option != "-f").nth(1).map_or(MAIN, String::as_str)
+}
+
 /// Returns whether a pattern of addresses is of this machine only.
 pub fn is_own_address(pattern: &str) -> bool {
     ["127.", "::1", "localhost"].iter().any(|own| pattern.starts_with(own))
@@ -207,12 +250,13 @@ type See<'a> = dyn FnMut(&str, usize, &str, bool) + 'a;
 /// Reads the lines of sshd's configuration in sshd's order. Of two that set a keyword the first counts, but one below a `Match` that
 /// applies overrides those outside.
 fn read(sys: &System, file: &str, mut is_matched: bool, see: &mut See<'_>) {
+    let is_main = !file.contains(DIRECTORY);
     let text = sys.read_text(file).unwrap_or_default();
     for (number, line) in (1..).zip(text.lines()) {
         if let Some(value) = value_of(line, "match") {
             is_matched = value != "all";
         }
-        if value_of(line, "include").is_some_and(|value| value.contains(DIRECTORY)) && file == MAIN {
+        if value_of(line, "include").is_some_and(|value| value.contains(DIRECTORY)) && is_main {
             let mut names = sys.list(format!("/etc/ssh/{DIRECTORY}")).unwrap_or_default();
             sort::sort(&mut names);
             for name in names.iter().filter(|name| name.ends_with(".conf")) {
@@ -233,6 +277,30 @@ fn value_of<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    fn of(settings: &str) -> Sshd {
+        Sshd { settings: settings.into(), ..Sshd::default() }
+    }
+
+    #[test]
+    fn options_of_the_running_server_are_read() {
+        for (line, expected) in [
+            ("/usr/sbin/sshd\0-D\0", &[][..]),
+            (
+                "sshd: /usr/sbin/sshd -D -o PubkeyAuthentication=no [listener] 0 of 10-100 startups",
+                &["-o", "PubkeyAuthentication=no"],
+            ),
+            (
+                "sshd: /usr/sbin/sshd -oPort 2222 -f /etc/ssh/own -D",
+                &["-o", "Port=2222", "-f", "/etc/ssh/own"],
+            ),
+            ("sshd -p", &[]),
+        ] {
+            assert_eq!(options(line), expected, "{line}");
+        }
+        assert_eq!(main_file(&options("sshd -D -f /x")), "/x");
+        assert_eq!(main_file(&[]), MAIN);
+    }
+
     #[test]
     fn settings_of_sshd_that_refuse_a_user_are_found() {
         for (settings, expected) in [
@@ -248,7 +316,7 @@ mod tests {
             ("allowgroups adm\n", None),
             ("denygroups a*m\n", Some("DenyGroups")),
         ] {
-            assert_eq!(Sshd(settings.into()).refusal("alice", &["adm"]), expected, "{settings}");
+            assert_eq!(of(settings).refusal("alice", &["adm"]), expected, "{settings}");
         }
     }
 
@@ -295,7 +363,7 @@ mod tests {
             ("", "AllowUsers", "sshd_config, line 6"),
             ("", "DenyUsers", ""),
         ] {
-            let place = Sshd(settings.into()).place_of(&machine, keyword);
+            let place = of(settings).place_of(&machine, keyword);
             assert!(
                 place.contains(expected) && place.is_empty() == expected.is_empty(),
                 "{keyword}: {place}"
@@ -312,7 +380,7 @@ mod tests {
             ("authenticationmethods publickey,password password\n", false),
             ("authenticationmethods publickey,password publickey\n", true),
         ] {
-            assert_eq!(Sshd(methods.into()).accepts_key_alone(), expected, "{methods}");
+            assert_eq!(of(methods).accepts_key_alone(), expected, "{methods}");
         }
     }
 
@@ -329,7 +397,7 @@ mod tests {
             ),
             ("passwordauthentication yes\npermitrootlogin yes\n", "root", None),
         ] {
-            assert_eq!(Sshd(settings.into()).password_refusal(user), expected, "{user}: {settings}");
+            assert_eq!(of(settings).password_refusal(user), expected, "{user}: {settings}");
         }
     }
 
@@ -342,7 +410,7 @@ mod tests {
             ("pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512\n", "ssh-dss", false),
             ("pubkeyacceptedkeytypes ecdsa-sha2-nistp256\n", "ssh-ed25519", false),
         ] {
-            assert_eq!(Sshd(settings.into()).accepts_key_of(kind), expected, "{settings} {kind}");
+            assert_eq!(of(settings).accepts_key_of(kind), expected, "{settings} {kind}");
         }
     }
 
@@ -353,7 +421,7 @@ mod tests {
             ("aes128-cbc,aes128-ctr", false),
             ("chacha20-poly1305@openssh.com", false),
         ] {
-            assert_eq!(Sshd(format!("ciphers {list}\n")).has_only("Ciphers", &["-cbc"]), expected, "{list}");
+            assert_eq!(of(&format!("ciphers {list}\n")).has_only("Ciphers", &["-cbc"]), expected, "{list}");
         }
         assert!(!Sshd::default().has_only("Ciphers", &["-cbc"]));
     }
