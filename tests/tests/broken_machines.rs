@@ -449,6 +449,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "cloud-final.service", "/etc/systemd/system/cloud-final.service.d/own.conf, line 2: User=deploy"),
         ("server-options", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'SSHD_OPTS=\"-o PubkeyAuthentication=no\"' >/etc/default/ssh", "",
           "user-data", "does not accept keys (/etc/default/ssh: -o PubkeyAuthentication=no)"),
+        ("unread", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/sysctl.d/50-own, content: \"net.ipv4.ip_forward=1\"}]\n' >user-data", "",
+          "/etc/sysctl.d/50-own", "not read: the name has to end in .conf"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

@@ -1,4 +1,5 @@
-//! Files of the user-data without effect: a module of cloud-init writes them again, or another file of the same directory overrides them.
+//! Files of the user-data without effect: a module of cloud-init writes them again, their name keeps them from being read, or another file
+//! overrides them.
 
 use config::Node;
 use system::System;
@@ -8,14 +9,44 @@ use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 
 const HOSTS: &str = "/etc/hosts";
-/// The directories of which one file overrides another: of sshd the first one, of sysctl the last one.
+/// Directories of which one file overrides another: of sshd the first one, of others the last one.
 const SSHD: &str = "/etc/ssh/sshd_config.d";
 const SYSCTL: &str = "/etc/sysctl.d";
+/// Below /etc: directories of which only files with one of these ends are read. `*` stands for a part of a name.
+const ENDS: &str = "\
+sysctl.d .conf
+modprobe.d .conf
+modules-load.d .conf
+tmpfiles.d .conf
+security/limits.d .conf
+ssh/sshd_config.d .conf
+profile.d .sh .csh .local
+apt/sources.list.d .list .sources
+yum.repos.d .repo
+udev/rules.d .rules
+netplan .yaml
+systemd/*.conf.d .conf
+systemd/system/*.d .conf
+systemd/network .network .netdev .link";
+/// Directories whose files Debian's programs do not read if their names have other characters than letters, digits, `-` and `_`.
+const PLAIN: &str = "cron.d cron.hourly cron.daily cron.weekly cron.monthly";
+/// Ends of the names of files that are not meant to be read.
+const KEPT: &str = ".bak .save .disabled .dpkg-dist .dpkg-old .example .orig .txt .md";
+/// Directories below /usr/lib of whose files those of the same name below /etc take the place.
+const VENDOR: [&str; 7] = [
+    "systemd/system",
+    "systemd/network",
+    "sysctl.d",
+    "modprobe.d",
+    "tmpfiles.d",
+    "sysusers.d",
+    "udev/rules.d",
+];
 /// The maximum size of a file whose lines are compared with those of others.
 const MAX_FILE: u64 = 64 << 10;
-/// Keywords of sshd that add to those before.
-const ADDING: &str =
-    "port listenaddress hostkey acceptenv allowusers allowgroups denyusers denygroups setenv";
+/// Keywords of sshd and systemd that add to those before.
+const ADDING: &str = "port listenaddress hostkey acceptenv allowusers allowgroups denyusers denygroups setenv dns ntp fallbackdns fallbackntp \
+    domains defaultenvironment managerenvironment";
 
 pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let sys = &machine.sys;
@@ -34,6 +65,13 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             let remedy = "remove the key, or add the content to the template in /etc/cloud/templates";
             page.findings.warning(place_at(&entry.at, "write_files"), problem, remedy);
         }
+        if let Some(problem) = unread(sys, path) {
+            page.findings.warning(path, problem, "choose another name in write_files");
+        }
+        if let Some(other) = replaced(sys, path) {
+            let problem = format!("no effect: {other} takes its place");
+            page.findings.warning(path, problem, format!("write {other} instead, or remove it"));
+        }
         if let Some((line, other)) = overridden(sys, path) {
             let remedy = "remove the other line, or rename the file in write_files";
             page.findings.warning(line, format!("no effect: {other} sets the same"), remedy);
@@ -41,27 +79,67 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     }
 }
 
-/// Returns the first line of a file that another file of the directory overrides, and that one's.
+/// Returns why programs do not read a file of a directory with many of them.
+fn unread(sys: &System, path: &str) -> Option<String> {
+    let (top, name) = path.strip_prefix("/etc/")?.rsplit_once('/')?;
+    let ends = |ends: &str| ends.split(' ').any(|end| name.ends_with(end));
+    let is_meant =
+        !name.starts_with(['.', 'R']) && !ends(KEPT) && sys.metadata(path).is_ok_and(|meta| meta.len() > 0);
+    if !is_meant {
+        return None;
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if PLAIN.split(' ').any(|plain| plain == top)
+        && !name.chars().all(is_plain)
+        && sys.exists("/etc/debian_version")
+    {
+        return Some("not read: the name may have letters, digits, '-' and '_' only".into());
+    }
+    let mut rows = ENDS.lines().filter_map(|row| row.split_once(' '));
+    let (_, wanted) = rows.find(|(pattern, _)| netconfig::glob_match(pattern, top))?;
+    (!ends(wanted)).then(|| format!("not read: the name has to end in {}", wanted.replace(' ', " or ")))
+}
+
+/// Returns the file below /etc that takes the place of one below /usr/lib.
+fn replaced(sys: &System, path: &str) -> Option<String> {
+    let name = path.strip_prefix("/usr").unwrap_or(path).strip_prefix("/lib/")?;
+    let other = format!("/etc/{name}");
+    let is_other = || sys.exists(&other) && sys.real_path(&other) != sys.real_path(path);
+    (name.rsplit_once('/').is_some_and(|(top, _)| VENDOR.contains(&top)) && is_other()).then_some(other)
+}
+
+/// Returns the first line of a file that another file overrides, and that one's.
 fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
-    let (top, own) = path.rsplit_once('/').filter(|(top, _)| [SSHD, SYSCTL].contains(top))?;
+    let (top, own) = path.rsplit_once('/')?;
+    let below = top.strip_prefix("/etc/")?;
+    let is_of_systemd = below.starts_with("systemd/") && below.ends_with(".conf.d");
+    if ![SSHD, SYSCTL].contains(&top) && !is_of_systemd {
+        return None;
+    }
     let read =
         |path: &str| words(&String::from_utf8_lossy(&sys.read_head(path, MAX_FILE).unwrap_or_default()));
     let text = read(path);
-    for name in sys.list(top).unwrap_or_default() {
+    // sshd has no other directory.
+    let tops = [top.to_string(), format!("/run/{below}"), format!("/usr/lib/{below}")];
+    let others = tops.iter().flat_map(|top| {
+        let names = sys.list(top).unwrap_or_default().into_iter();
+        names.map(move |name| (format!("{top}/{name}"), name))
+    });
+    for (other, name) in others {
         if name == own || !name.ends_with(".conf") || (name.as_str() < own) != (top == SSHD) {
             continue;
         }
-        let other = read(&format!("{top}/{name}"));
+        let lines_of_other = read(&other);
         for (number, line) in (0..).zip(text.lines()) {
             let key = line.split_whitespace().next().unwrap_or("#");
             if key.starts_with('#') || ADDING.contains(key) {
                 continue;
             }
-            for (at, line_of_other) in (0..).zip(other.lines()) {
+            for (at, line_of_other) in (0..).zip(lines_of_other.lines()) {
                 if line_of_other.split_whitespace().next() == Some(key)
                     && !line.split_whitespace().eq(line_of_other.split_whitespace())
                 {
-                    return Some((format!("{path}, line {number}"), format!("{top}/{name}, line {at}")));
+                    return Some((format!("{path}, line {number}"), format!("{other}, line {at}")));
                 }
             }
         }
@@ -91,7 +169,10 @@ mod tests {
         root.put("etc/sysctl.d/50-a.conf", "vm.swappiness=1\nnet.ipv4.ip_forward=1\n");
         root.put("etc/sysctl.d/90-b.conf", "net/ipv4/ip_forward=0\n");
         let sys = system::System::new(&root);
-        let (ssh, sysctl) = ("/etc/ssh/sshd_config.d", "/etc/sysctl.d");
+        let (ssh, sysctl, journald) =
+            ("/etc/ssh/sshd_config.d", "/etc/sysctl.d", "/etc/systemd/journald.conf.d");
+        root.put("etc/systemd/journald.conf.d/10-a.conf", "[Journal]\nStorage=persistent\n");
+        root.put("usr/lib/systemd/journald.conf.d/90-b.conf", "[Journal]\nStorage=volatile\n");
         for (path, expected) in [
             (
                 format!("{ssh}/90-b.conf"),
@@ -103,9 +184,49 @@ mod tests {
                 Some((format!("{sysctl}/50-a.conf, line 2"), format!("{sysctl}/90-b.conf, line 1"))),
             ),
             (format!("{sysctl}/90-b.conf"), None),
+            (
+                format!("{journald}/10-a.conf"),
+                Some((
+                    format!("{journald}/10-a.conf, line 2"),
+                    format!("/usr/lib{}/90-b.conf, line 2", &journald[4..]),
+                )),
+            ),
             ("/etc/app.conf".into(), None),
         ] {
             assert_eq!(super::overridden(&sys, &path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn files_whose_name_or_place_hides_them_are_found() {
+        let root = scratch::TempDir::new();
+        let sys = system::System::new(&root);
+        root.put("etc/debian_version", "13");
+        for (path, expected) in [
+            ("etc/sysctl.d/50-a", "not read: the name has to end in .conf"),
+            ("etc/sysctl.d/50-a.conf", ""),
+            ("etc/sysctl.d/README", ""),
+            ("etc/apt/sources.list.d/own.lst", "not read: the name has to end in .list or .sources"),
+            ("etc/apt/sources.list.d/own.sources.save", ""),
+            ("etc/systemd/system/a.service.d/own", "not read: the name has to end in .conf"),
+            ("etc/systemd/system/a.service", ""),
+            ("etc/systemd/journald.conf.d/own", "not read: the name has to end in .conf"),
+            ("etc/cron.d/backup.cron", "not read: the name may have letters, digits, '-' and '_' only"),
+            ("etc/cron.d/backup", ""),
+            ("etc/cron.d/.placeholder", ""),
+            ("srv/a.b", ""),
+        ] {
+            root.put(path, "x");
+            assert_eq!(super::unread(&sys, &format!("/{path}")).unwrap_or_default(), expected, "{path}");
+        }
+        root.put("usr/lib/systemd/system/a.service", "x");
+        for (path, expected) in [
+            ("/usr/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
+            ("/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
+            ("/usr/lib/systemd/system/b.service", None),
+            ("/usr/lib/app/a.service", None),
+        ] {
+            assert_eq!(super::replaced(&sys, path).as_deref(), expected, "{path}");
         }
     }
 }
