@@ -306,7 +306,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=perl -MFcntl -e \"open F, q(>>/var/lib/dpkg/lock-frontend); $$l = pack q(ssx4qqi), F_WRLCK; fcntl F, F_SETLK, $$l; sleep 1000\"\n[Install]\nWantedBy=sysinit.target\n' >/etc/systemd/system/own.service
           systemctl enable own", "", "packages", ": apt's lock held by PID"),
         ("interrupted", "printf '#cloud-config\nusers: [USER]\nruncmd: [apt-get install -y --reinstall sudo]\n' >user-data; touch /var/lib/dpkg/updates/0001
-          rm -f /etc/apt/sources.list.d/*; : >/etc/apt/sources.list", "", "scripts_user", "dpkg --configure -a"),
+          rm -f /etc/apt/sources.list.d/*; : >/etc/apt/sources.list", "", "packages", "dpkg --configure -a"),
         ("no-inodes", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'tmpfs /home tmpfs nr_inodes=2 0 0' >>/etc/fstab
           mkdir -p /etc/systemd/system/cloud-init-network.service.d; printf '[Unit]\nAfter=home.mount\n' >/etc/systemd/system/cloud-init-network.service.d/home.conf",
           "", "/home", "No space left on device"),
@@ -451,6 +451,8 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "user-data", "does not accept keys (/etc/default/ssh: -o PubkeyAuthentication=no)"),
         ("unread", "printf '#cloud-config\nusers: [USER]\nwrite_files: [{path: /etc/sysctl.d/50-own, content: \"net.ipv4.ip_forward=1\"}]\n' >user-data", "",
           "/etc/sysctl.d/50-own", "not read: the name has to end in .conf"),
+        ("sources", "printf '#cloud-config\nusers: [USER]\npackages: [tmux]\n' >user-data; echo 'deb http://x' >/etc/apt/sources.list.d/own.list", "",
+          "packages", "E: Malformed entry 1 in list file /etc/apt/sources.list.d/own.list"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

@@ -21,7 +21,7 @@ pub const UNREACHABLE: &str = "a host could not be reached";
 const NO_CONNECTION: &str = "a server, or the proxy before it, could not be connected to, or did not answer";
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 17] = [
+const CAUSES: [Cause; 26] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
         parts: "$'\\r'|\\r': No such file|\\r’: No such file|\r: not found|^M: bad interpreter",
@@ -148,7 +148,70 @@ const CAUSES: [Cause; 17] = [
         remedy: "correct the name, or add the source that has it (apt: sources:, yum_repos:)",
     },
     Cause {
-        parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process|\
+        parts: "Malformed entry |Malformed stanza |Malformed line |Conflicting values set for option|is not known on line ",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "apt cannot read its package sources",
+        remedy: "correct or remove the file that the message names (apt: sources: in the user-data, /etc/apt/sources.list.d)",
+    },
+    Cause {
+        parts: "dpkg was interrupted",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "an earlier installation of packages was interrupted",
+        remedy: "dpkg --configure -a; then run the module again",
+    },
+    Cause {
+        parts: "at conffile prompt",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "dpkg asked which version of a changed configuration file to keep, and no program answers",
+        remedy: "in scripts: DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Options::=--force-confold; now: dpkg --configure -a",
+    },
+    Cause {
+        parts: "Hash Sum mismatch|File has unexpected size|404  Not Found [IP|Status code: 404 for",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "the list of packages does not fit the files of the package source, which have changed since",
+        remedy: "update the list first (package_update: true, apt-get update), or choose another mirror",
+    },
+    Cause {
+        parts: "externally-managed-environment",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "pip does not install into the Python of the distribution",
+        remedy: "use a virtual environment (python3 -m venv DIR), or the distribution's package",
+    },
+    Cause {
+        parts: "HOME: unbound variable|HOME: parameter not set|$HOME not set|HOME is not defined|HOME environment variable",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "HOME is not set in scripts that cloud-init runs",
+        remedy: "begin the script with: export HOME=/root",
+    },
+    Cause {
+        parts: "Host key verification failed|Permission denied (publickey",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "another machine refused the SSH key of the script's user, or its own host key is not known",
+        remedy: "write the key and known_hosts of that user before (write_files:, ssh-keyscan)",
+    },
+    Cause {
+        parts: "429 Too Many Requests|toomanyrequests|rate limit exceeded",
+        layer: Layer::Network,
+        place: "network",
+        problem: "a server refused because of too many requests from this address",
+        remedy: "log in to the server, use a mirror or cache of your own, or try again later",
+    },
+    Cause {
+        parts: "Cannot connect to the Docker daemon",
+        layer: Layer::Work,
+        place: "docker.service",
+        problem: "the daemon of Docker does not run",
+        remedy: "systemctl status docker; start it before its use: systemctl enable --now docker",
+    },
+    Cause {
+        parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process|Unable to acquire the dpkg frontend lock|\
             holding the yum lock|System management is locked|nable to lock database|failed to init transaction (unable to lock",
         layer: Layer::Work,
         place: "packages",
@@ -220,6 +283,12 @@ mod tests {
             ("Error: Unable to find a match: htop-ng", "no package source has"),
             ("curl: (28) Resolving timed out after 5000 milliseconds", NO_NAMES),
             ("sudo: unable to resolve host web1: Name or service not known", ""),
+            ("E: Malformed entry 1 in list file /etc/apt/sources.list.d/own.list (Suite)", "apt cannot read"),
+            ("E: dpkg was interrupted, you must manually run 'dpkg --configure -a'", "was interrupted"),
+            ("end of file on stdin at conffile prompt", "no program answers"),
+            ("  404  Not Found [IP: 192.0.2.1 80]", "which have changed since"),
+            ("/x/runcmd: line 3: HOME: unbound variable", "HOME is not set"),
+            ("git@example.org: Permission denied (publickey).", "refused the SSH key"),
             ("hello", ""),
         ] {
             let problem = Cause::of(&[line.to_string()]).map_or("", |(cause, _)| cause.problem);
