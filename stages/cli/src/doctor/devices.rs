@@ -78,6 +78,11 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         let (Some(device), Some(point)) = (text(0), text(1)) else { continue };
         let is_mounted = system::mounted_at(&mounts, &point).is_some();
         let has = |option: &str| text(3).unwrap_or_default().split(',').any(|known| known == option);
+        // swapon needs no directory.
+        if text(2).as_deref() == Some("swap") && !missing(&device).is_empty() {
+            let problem = format!("swap {device} is not used{}", missing(&device));
+            page.findings.warning(place_at(&row.at, "mounts"), problem, "lsblk -f lists the devices");
+        }
         let is_wanted = point.starts_with('/') && !has("noauto");
         if is_wanted && !is_mounted && !has_automount(&text(3)) {
             let place = place_at(&row.at, "mounts");
@@ -103,7 +108,12 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             (None, None) => continue,
         };
         for (node, device) in devices {
-            if let Some(path) = device.as_deref().and_then(path_of).filter(|path| !sys.exists(path)) {
+            // growpart knows devices by directories, too: those of an image may be for other machines.
+            let is_own = node.at.source.as_deref().is_some_and(|source| source.starts_with("user-data"));
+            let directory =
+                device.clone().filter(|path| key == "growpart" && is_own && path.starts_with('/'));
+            let path = device.as_deref().and_then(path_of).or(directory);
+            if let Some(path) = path.filter(|path| !sys.exists(path)) {
                 let problem = format!("{key}: {path} does not exist");
                 page.findings.error(place_at(&node.at, key), problem, "lsblk -f lists the devices");
             }
