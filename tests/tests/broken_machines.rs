@@ -455,6 +455,9 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "packages", "E: Malformed entry 1 in list file /etc/apt/sources.list.d/own.list"),
         ("swap", "printf '#cloud-config\nusers: [USER]\nmounts: [[/dev/vdz2, none, swap, \"sw,nofail\", \"0\", \"0\"]]\n' >user-data", "",
           "user-data", "swap /dev/vdz2 is not used; /dev/vdz2 does not exist"),
+        ("own-user-data", "printf '#cloud-config\nusers: [USER]\n' >user-data
+          printf 'datasource: {NoCloud: {meta-data: {instance-id: i-own}, user-data: \"#cloud-config\\\\nhostname: x\"}}\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "",
+          "nocloud/user-data", "user-data of NoCloud is set (/etc/cloud/cloud.cfg.d/99-own.cfg:1:"),
         ("redirected", "printf '#!/bin/bash\nexec >/var/log/own.log 2>&1\nset -e\ngetent hosts x.test || { echo Could not resolve host: x.test; exit 6; }\n' >user-data
           echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "", "/etc/resolv.conf", "Could not resolve host: x.test"),
         ("negative-pin", "printf '#cloud-config\nusers: [USER]\npackages: [owntool]\n' >user-data; rm -f /etc/apt/sources.list.d/*; mkdir -p /srv/repo

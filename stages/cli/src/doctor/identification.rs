@@ -202,8 +202,23 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
         for (name, files) in SEED_DATA {
             let Some((file, now)) = found(files) else { continue };
             let Ok(used) = sys.read_at_most(layout.instance(name), MAX_SEED) else { continue };
-            if now != used {
-                age.report(format!("{top}/{file}"), name.trim_end_matches(".txt"), page);
+            let kind = name.trim_end_matches(".txt");
+            let last =
+                |path: &[&str]| inputs.iter().filter_map(|input| input.config.at_path(path)).next_back();
+            let of_setting = |name: &str| {
+                last(&["datasource", "NoCloud", name]).filter(|_| detail.starts_with("DataSourceNoCloud"))
+            };
+            // Both have to be set.
+            let other = of_setting("meta-data").and_then(|_| of_setting(kind));
+            let off = last(&["vendor_data", "enabled"]).filter(|on| kind == "vendor-data" && on.is_falsy());
+            if let Some(other) = other.filter(|_| now != used) {
+                let problem = format!("not used, because {kind} of NoCloud is set ({})", other.at);
+                page.findings.warning(format!("{top}/{file}"), problem, "remove the setting, or the file");
+            } else if let Some(off) = off.filter(|_| !now.is_empty()) {
+                let problem = format!("no effect: vendor_data: {{enabled: false}} is set ({})", off.at);
+                page.findings.note(format!("{top}/{file}"), problem);
+            } else if now != used {
+                age.report(format!("{top}/{file}"), kind, page);
             }
         }
         // With other sources, theirs may take precedence.

@@ -447,7 +447,8 @@ fn without_keys(
         let problem = format!("a login with its keys only names another user, because of {key}{place}");
         return (problem, format!("set {key}: false for a new instance, or log in as that user"));
     }
-    let problem = format!("SSH keys are configured, but {file} has none{}", keys.place);
+    let link = machine.sys.read_link(file).map_or(String::new(), |target| format!(", a link to {target},"));
+    let problem = format!("SSH keys are configured, but {file}{link} has none{}", keys.place);
     let files = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
     let is_same = |entry: &&Node| {
         entry.get("path").and_then(Node::as_str) == Some(file)
