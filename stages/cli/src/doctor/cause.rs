@@ -18,7 +18,8 @@ pub const READ_ONLY: &str = "a file system was read-only";
 /// The problems of requests that no server got.
 pub const NO_NAMES: &str = "names could not be resolved";
 pub const UNREACHABLE: &str = "a host could not be reached";
-const NO_CONNECTION: &str = "a server, or the proxy before it, could not be connected to, or did not answer";
+pub const NO_CONNECTION: &str =
+    "a server, or the proxy before it, could not be connected to, or did not answer";
 
 /// The causes; the first one that a message shows counts.
 const CAUSES: [Cause; 26] = [

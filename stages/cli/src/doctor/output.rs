@@ -112,10 +112,19 @@ impl Output {
         if of_script.is_empty() { chosen(&own) } else { last(&of_script) }
     }
 
+    fn of_final(&self) -> impl Iterator<Item = &String> {
+        self.stages.iter().filter(|(name, _)| name == "modules-final").flat_map(|(_, lines)| lines)
+    }
+
+    /// Returns the first line of the final stage that shows a cause of failures, and the cause.
+    pub fn cause(&self) -> Option<(&'static Cause, &str)> {
+        let mut lines = self.of_final().filter(|line| !is_log(line));
+        lines.find_map(|line| Some((Cause::of(std::slice::from_ref(line))?.0, line.as_str())))
+    }
+
     /// Returns the lines of the final stage about something that does not exist, with its name.
     pub fn absent(&self) -> Vec<(&str, &str)> {
-        let lines =
-            self.stages.iter().filter(|(name, _)| name == "modules-final").flat_map(|(_, lines)| lines);
+        let lines = self.of_final();
         lines.filter_map(|line| Some((line.as_str(), absent(line)?))).take(MAX_MESSAGES).collect()
     }
 }
@@ -233,6 +242,8 @@ mod tests {
             let output = super::Output::parse(&(begin.to_string() + lines));
             assert_eq!(output.reasons("modules-final", "", &[]), [expected]);
         }
+        let output = super::Output::parse(&format!("{begin}hello\nErr: Temporary failure resolving\n"));
+        assert_eq!(output.cause().map(|(_, line)| line), Some("Err: Temporary failure resolving"));
     }
 
     #[test]

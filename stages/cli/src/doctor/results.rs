@@ -143,6 +143,13 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         };
         finding.details.push(line.to_string());
     }
+    // A note: the script may have tried again, as those that wait for a server do.
+    if failures.iter().all(|failure| !failure.stage.contains("modules-final"))
+        && let Some((cause, line)) = output.cause().filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
+    {
+        let problem = format!("the scripts succeeded, but their output shows: {}", cause.problem);
+        page.findings.note("modules-final", problem).details.push(line.to_string());
+    }
     let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
     for mut failure in failures {
         if let Some(module) =
