@@ -9,7 +9,7 @@ use super::boot::settings_of_failure;
 use super::journal::of_systemd;
 use super::masks;
 use super::page::Page;
-use super::relations::{changed_by, related};
+use super::relations::{UNITS, changed_by, related};
 use crate::finding::Layer;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
@@ -36,6 +36,11 @@ pub fn section(machine: &Machine, page: &mut Page) {
         let details = of_systemd(machine, &unit);
         let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
         finding.details = details;
+    }
+    for unit in skipped_of_owner(machine) {
+        // A note: a condition may be meant so, as that of a unit that runs once.
+        let problem = "a condition of the unit is not fulfilled, so it was not started";
+        page.findings.note(&unit, problem).details = of_systemd(machine, &unit);
     }
     let mut units: BTreeMap<String, String> = BTreeMap::new();
     for unit in never_started(machine) {
@@ -91,12 +96,26 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
         // They have findings of their own.
         .filter(|unit| !OWN.split(' ').any(|own| unit.starts_with(own)));
     let texts = texts(machine);
-    let is_named = |unit: &&str| {
-        let name = unit.strip_suffix(".service").unwrap_or(unit);
-        let ends = |c: char| !c.is_ascii_alphanumeric() && !"_-@.".contains(c);
-        texts.iter().any(|text| text.split(ends).any(|word| word == name || word == *unit))
+    failed.filter(|unit| is_named(unit, &texts)).map(str::to_string).collect()
+}
+
+/// Returns the administrator's units that the configuration or the scripts of the instance name, and that a condition kept from starting.
+fn skipped_of_owner(machine: &Machine) -> Vec<String> {
+    let texts = texts(machine);
+    let names = machine.sys.list(UNITS).unwrap_or_default();
+    let named: Vec<&str> = names.iter().map(String::as_str).filter(|name| is_named(name, &texts)).collect();
+    let units = if named.is_empty() { Vec::new() } else { units::show(machine, &named).unwrap_or_default() };
+    let is_skipped = |unit: &&Unit| {
+        unit.was_checked() && unit.get("ActiveState") == "inactive" && unit.get("ConditionResult") == "no"
     };
-    failed.filter(is_named).map(str::to_string).collect()
+    units.iter().filter(is_skipped).map(|unit| unit.get("Id").to_string()).collect()
+}
+
+/// Returns whether one of these texts names a unit.
+fn is_named(unit: &str, texts: &[String]) -> bool {
+    let name = unit.strip_suffix(".service").unwrap_or(unit);
+    let ends = |c: char| !c.is_ascii_alphanumeric() && !"_-@.".contains(c);
+    unit.contains('.') && texts.iter().any(|text| text.split(ends).any(|word| word == name || word == unit))
 }
 
 /// Returns the units of multi-user.target that come after the stages and that systemd has not tried to start in this boot.
@@ -128,6 +147,20 @@ fn dropped(journal: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units_are_named_by_whole_words() {
+        let texts = ["runcmd: [systemctl start app, systemctl enable own.mount]".to_string()];
+        for (unit, expected) in [
+            ("app.service", true),
+            ("own.mount", true),
+            ("start.d", false),
+            ("ap.service", false),
+            ("app", false),
+        ] {
+            assert_eq!(is_named(unit, &texts), expected, "{unit}");
+        }
+    }
 
     #[test]
     fn dropped_units_are_found() {
