@@ -22,7 +22,7 @@ pub const NO_CONNECTION: &str =
     "a server, or the proxy before it, could not be connected to, or did not answer";
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 26] = [
+const CAUSES: [Cause; 30] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
         parts: "$'\\r'|\\r': No such file|\\r’: No such file|\r: not found|^M: bad interpreter",
@@ -191,6 +191,35 @@ const CAUSES: [Cause; 26] = [
         remedy: "begin the script with: export HOME=/root",
     },
     Cause {
+        parts: "Exec format error|cannot execute binary file",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "a program is for another architecture, or a script lacks its first line #!",
+        remedy: "compare: uname -m; file PROGRAM",
+    },
+    Cause {
+        parts: "error while loading shared libraries|' not found (required by",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "a program needs a library, or a version of it, that this system does not have",
+        remedy: "install the library (packages:), or a program that was built for this release",
+    },
+    Cause {
+        parts: "[[: not found|Bad substitution|bad substitution|: pushd: not found|: declare: not found|Syntax error: \"(\" unexpected|\
+            Illegal option -o pipefail",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "sh runs a script that is written for bash",
+        remedy: "begin it with #!/bin/bash; entries of runcmd: [bash, -c, '…']",
+    },
+    Cause {
+        parts: "sudo: a password is required|sudo: a terminal is required",
+        layer: Layer::Work,
+        place: "scripts",
+        problem: "sudo asked for a password, and no program answers",
+        remedy: "set sudo: ALL=(ALL) NOPASSWD:ALL for the user; scripts of cloud-init run as root and need no sudo",
+    },
+    Cause {
         parts: "Host key verification failed|Permission denied (publickey",
         layer: Layer::Work,
         place: "scripts",
@@ -290,6 +319,8 @@ mod tests {
             ("  404  Not Found [IP: 192.0.2.1 80]", "which have changed since"),
             ("/x/runcmd: line 3: HOME: unbound variable", "HOME is not set"),
             ("git@example.org: Permission denied (publickey).", "refused the SSH key"),
+            ("/x/runcmd: 2: [[: not found", "written for bash"),
+            ("/lib/libc.so.6: version `GLIBC_2.38' not found (required by /x)", "needs a library"),
             ("hello", ""),
         ] {
             let problem = Cause::of(&[line.to_string()]).map_or("", |(cause, _)| cause.problem);

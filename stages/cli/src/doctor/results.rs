@@ -144,7 +144,9 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         finding.details.push(line.to_string());
     }
     // A note: the script may have tried again, as those that wait for a server do.
-    if failures.iter().all(|failure| !failure.stage.contains("modules-final"))
+    let is_known = page.findings.all.iter().any(|finding| finding.problem.ends_with(WENT_ON));
+    if !is_known
+        && failures.iter().all(|failure| !failure.stage.contains("modules-final"))
         && let Some((cause, line)) = output.cause().filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
     {
         let problem = format!("the scripts succeeded, but their output shows: {}", cause.problem);
