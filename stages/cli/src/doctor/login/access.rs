@@ -25,6 +25,7 @@ const KEY_ERRORS: &str = "see the errors of users_groups and ssh; AuthorizedKeys
 const REFUSALS: &str = "\
 PubkeyAuthentication|does not accept keys|set PubkeyAuthentication yes
 AuthorizedKeysFile|reads no file of keys|set AuthorizedKeysFile .ssh/authorized_keys
+AuthorizedKeysCommand|asks a program for keys that does not exist, and reads no file of them|install it, or set AuthorizedKeysFile .ssh/authorized_keys
 PubkeyAcceptedAlgorithms|does not accept keys of this type|use a key of another type (ssh-keygen -t ed25519), or add this one
 RequiredRSASize|does not accept RSA keys of this size|use a key of another type (ssh-keygen -t ed25519), or lower RequiredRSASize
 RevokedKeys|cannot read its list of revoked keys and so refuses every key|create the file, or remove RevokedKeys
@@ -297,8 +298,12 @@ impl Access {
         if (gets_keys || keys.has_file) && !sshd.is_yes("pubkeyauthentication") {
             return Some("PubkeyAuthentication");
         }
-        if gets_keys && first("authorizedkeysfile") == "none" && sshd.is_none("authorizedkeyscommand") {
-            return Some("AuthorizedKeysFile");
+        if gets_keys && first("authorizedkeysfile") == "none" {
+            match first("authorizedkeyscommand") {
+                "" | "none" => return Some("AuthorizedKeysFile"),
+                program if !sys.exists(program) => return Some("AuthorizedKeysCommand"),
+                _ => {}
+            }
         }
         if !self.has_key {
             return None;
