@@ -12,6 +12,9 @@ const HOSTS: &str = "/etc/hosts";
 /// Directories of which one file overrides another: of sshd the first one, of others the last one.
 const SSHD: &str = "/etc/ssh/sshd_config.d";
 const SYSCTL: &str = "/etc/sysctl.d";
+const APT: &str = "/etc/apt/apt.conf.d";
+/// The file with the proxies of `apt`.
+const APT_PROXY: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
 /// Below /etc: directories of which only files with one of these ends are read. `*` stands for a part of a name.
 const ENDS: &str = "\
 sysctl.d .conf
@@ -72,10 +75,16 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             let problem = format!("no effect: {other} takes its place");
             page.findings.warning(path, problem, format!("write {other} instead, or remove it"));
         }
-        if let Some((line, other)) = overridden(sys, path) {
-            let remedy = "remove the other line, or rename the file in write_files";
-            page.findings.warning(line, format!("no effect: {other} sets the same"), remedy);
-        }
+        lines(sys, path, page);
+    }
+    lines(sys, APT_PROXY, page);
+}
+
+/// Reports the first line of a file that another file overrides.
+fn lines(sys: &System, path: &str, page: &mut Page) {
+    if let Some((line, other)) = overridden(sys, path) {
+        let remedy = "remove the other line, or rename the file in write_files";
+        page.findings.warning(line, format!("no effect: {other} sets the same"), remedy);
     }
 }
 
@@ -113,7 +122,7 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
     let (top, own) = path.rsplit_once('/')?;
     let below = top.strip_prefix("/etc/")?;
     let is_of_systemd = below.starts_with("systemd/") && below.ends_with(".conf.d");
-    if ![SSHD, SYSCTL].contains(&top) && !is_of_systemd {
+    if ![SSHD, SYSCTL, APT].contains(&top) && !is_of_systemd {
         return None;
     }
     let read =
@@ -126,13 +135,18 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
         names.map(move |name| (format!("{top}/{name}"), name))
     });
     for (other, name) in others {
-        if name == own || !name.ends_with(".conf") || (name.as_str() < own) != (top == SSHD) {
+        if name == own
+            || !(name.ends_with(".conf") || top == APT && !name.contains('.'))
+            || (name.as_str() < own) != (top == SSHD)
+        {
             continue;
         }
         let lines_of_other = read(&other);
         for (number, line) in (0..).zip(text.lines()) {
             let key = line.split_whitespace().next().unwrap_or("#");
-            if key.starts_with('#') || ADDING.contains(key) {
+            // apt's lists add to those before, and names in braces are parts of others.
+            let is_list = top == APT && (line.contains('{') || key.ends_with("::") || !key.contains("::"));
+            if key.starts_with('#') || ADDING.contains(key) || is_list {
                 continue;
             }
             for (at, line_of_other) in (0..).zip(lines_of_other.lines()) {
@@ -168,7 +182,17 @@ mod tests {
         );
         root.put("etc/sysctl.d/50-a.conf", "vm.swappiness=1\nnet.ipv4.ip_forward=1\n");
         root.put("etc/sysctl.d/90-b.conf", "net/ipv4/ip_forward=0\n");
+        root.put(
+            "etc/apt/apt.conf.d/90-a",
+            "// x\nDPkg::Post-Invoke { \"a\"; };\nAcquire::http::Proxy \"http://a\";\n",
+        );
+        root.put(
+            "etc/apt/apt.conf.d/99b",
+            "// y\nDPkg::Post-Invoke { \"b\"; };\nAcquire::http::Proxy \"DIRECT\";\n",
+        );
         let sys = system::System::new(&root);
+        let found = super::overridden(&sys, "/etc/apt/apt.conf.d/90-a");
+        assert_eq!(found.map(|(line, _)| line).as_deref(), Some("/etc/apt/apt.conf.d/90-a, line 3"));
         let (ssh, sysctl, journald) =
             ("/etc/ssh/sshd_config.d", "/etc/sysctl.d", "/etc/systemd/journald.conf.d");
         root.put("etc/systemd/journald.conf.d/10-a.conf", "[Journal]\nStorage=persistent\n");
