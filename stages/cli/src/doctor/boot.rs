@@ -122,7 +122,13 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                     Some(other) => (other.problem, other.remedy, other.details),
                     None => (problem, remedy, journal(machine, unit, stage.unit)),
                 };
-                let problem = problem + &settings_of_failure(&machine.sys, unit, false);
+                let mut problem = problem + &settings_of_failure(&machine.sys, unit, false);
+                let own = format!("{UNITS}/{}", stage.unit);
+                if unit.get("LoadState") == "not-found"
+                    && let Ok(target) = machine.sys.read_link(&own)
+                {
+                    problem += &format!(": {own} is a link to {target}, which does not exist");
+                }
                 let finding = page.findings.error(stage.unit, problem, remedy);
                 finding.details = details;
                 if follows {
