@@ -144,11 +144,14 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
         }
         return;
     }
-    if let Some(setting) = setting.filter(|_| links.len() > 1 && !has_address) {
-        let problem = format!(
-            "no link has an address, and cloud-init configures none: network: {{config: disabled}} is set ({})",
-            setting.at
-        );
+    // The kernel command line overrides the files.
+    let is_word = |word: &str| word == "network-config=disabled";
+    let at = match sys.kernel_command_line().split_whitespace().any(is_word) {
+        true => Some("network-config=disabled on the kernel command line".to_string()),
+        false => setting.map(|setting| format!("network: {{config: disabled}} is set ({})", setting.at)),
+    };
+    if let Some(at) = at.filter(|_| links.len() > 1 && !has_address) {
+        let problem = format!("no link has an address, and cloud-init configures none: {at}");
         let remedy = "remove the setting and reboot, or configure the network service";
         page.findings.warning("network", problem, remedy);
     }
