@@ -56,7 +56,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     page.findings.layer = Layer::Configuration;
     let key = "manage_etc_hosts";
     let managed = merged.get(key).filter(|node| !node.is_falsy() && node.as_str() != Some("localhost"));
-    for entry in merged.get("write_files").and_then(Node::as_seq).unwrap_or_default() {
+    let entries = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
+    for entry in entries {
         let text = |key: &str| entry.get(key).and_then(Node::as_str).unwrap_or_default();
         let path = text("path");
         if let Some(node) = managed.filter(|_| path == HOSTS && text("encoding").is_empty())
@@ -76,8 +77,29 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             page.findings.warning(path, problem, format!("write {other} instead, or remove it"));
         }
         lines(sys, path, page);
+        if is_changed(sys, entries, entry) {
+            // A note: an administrator may have changed it.
+            let problem = format!(
+                "it does not have the content of write_files ({}): something changed it since",
+                entry.at
+            );
+            page.findings.note(path, problem);
+        }
     }
     lines(sys, APT_PROXY, page);
+}
+
+/// Returns whether a file has another content than the only entry for it wrote.
+fn is_changed(sys: &System, entries: &[Node], entry: &Node) -> bool {
+    fn text<'a>(entry: &'a Node, key: &str) -> &'a str {
+        entry.get(key).and_then(Node::as_str).unwrap_or_default()
+    }
+    let (path, content) = (text(entry, "path"), text(entry, "content"));
+    let is_plain = ["encoding", "append", "source"].iter().all(|key| entry.get(key).is_none());
+    is_plain
+        && !content.is_empty()
+        && sys.read_at_most(path, MAX_FILE).is_ok_and(|now| now != content.as_bytes())
+        && entries.iter().filter(|other| text(other, "path") == path).count() == 1
 }
 
 /// Reports the first line of a file that another file overrides.
@@ -251,6 +273,24 @@ mod tests {
             ("/usr/lib/app/a.service", None),
         ] {
             assert_eq!(super::replaced(&sys, path).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn files_that_something_changed_are_found() {
+        let root = scratch::TempDir::new();
+        let sys = system::System::new(&root);
+        root.put("srv/a", "x");
+        for (entries, expected) in [
+            ("[{path: /srv/a, content: x}]", false),
+            ("[{path: /srv/a, content: y}]", true),
+            ("[{path: /srv/a, content: y, append: true}]", false),
+            ("[{path: /srv/a, content: y}, {path: /srv/a, content: x}]", false),
+            ("[{path: /srv/gone, content: y}]", false),
+        ] {
+            let node = config::yaml::parse("t", entries).unwrap().root;
+            let entries = node.as_seq().unwrap();
+            assert_eq!(super::is_changed(&sys, entries, &entries[0]), expected, "{node:?}");
         }
     }
 }
