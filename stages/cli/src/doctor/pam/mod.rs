@@ -15,6 +15,8 @@ const DIRECTORIES: [&str; 3] = ["/etc/pam.d", "/usr/lib/pam.d", "/usr/share/pam.
 /// The maximum number of files that are read for one service, which may include each other in a circle.
 const MAX_FILES: usize = 32;
 const ACCESS: &str = "/etc/security/access.conf";
+/// In place of a module: the line includes a file that does not exist.
+const MISSING: &str = "@";
 const SHELLS: &str = "/etc/shells";
 const TIMES: &str = "/etc/security/time.conf";
 
@@ -97,8 +99,20 @@ fn read(sys: &System, file: &str, kind: &str, files: &mut usize, rules: &mut Vec
             line = format!("{line} {next}");
         }
         let (first, rest) = line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
+        let rule = |control: &str, module: String, arguments: Vec<String>| Rule {
+            at: format!("{path}, line {number}"),
+            control: control.into(),
+            module,
+            arguments,
+        };
+        let is_missing = |name: &str| {
+            !name.starts_with('/') && !DIRECTORIES.iter().any(|top| sys.exists(format!("{top}/{name}")))
+        };
         if first == "@include" {
-            read(sys, rest.trim(), kind, files, rules);
+            match is_missing(rest.trim()) {
+                true => rules.push(rule("requisite", MISSING.into(), vec![rest.trim().into()])),
+                false => read(sys, rest.trim(), kind, files, rules),
+            }
         }
         if first != kind {
             continue;
@@ -110,14 +124,13 @@ fn read(sys: &System, file: &str, kind: &str, files: &mut usize, rules: &mut Vec
         let mut words = rest.split_whitespace().map(str::to_string);
         let module = words.next().unwrap_or_default();
         match control {
+            "include" | "substack" if is_missing(&module) => {
+                rules.push(rule("requisite", MISSING.into(), vec![module]))
+            }
             "include" => read(sys, &module, kind, files, rules),
             "substack" if kind == "auth" => read(sys, &module, kind, files, rules),
-            control => rules.push(Rule {
-                at: format!("{path}, line {number}"),
-                control: control.into(),
-                module: if control == "substack" { String::new() } else { module },
-                arguments: words.collect(),
-            }),
+            "substack" => rules.push(rule(control, String::new(), Vec::new())),
+            control => rules.push(rule(control, module, words.collect())),
         }
     }
 }
@@ -160,6 +173,10 @@ impl Rule {
         let refused =
             |problem| Some(Refusal { problem, results: &["auth_err", "perm_denied", "session_err"] });
         match (&*self.module, kind) {
+            (MISSING, _) => {
+                let file = self.arguments.first()?;
+                refused(format!("it includes {file}, which does not exist, so PAM refuses every user"))
+            }
             ("pam_deny.so", _) => refused("pam_deny.so refuses every user".into()),
             // The files that it reads without an argument are reported anyway.
             ("pam_nologin.so", "account") => {
@@ -306,6 +323,12 @@ mod tests {
                 "account [success=1 default=ignore] pam_succeed_if.so user = root\naccount required pam_deny.so\n",
                 Some(("sshd, line 2", "pam_deny.so refuses every user")),
             ),
+            (
+                "@include common-gone\n",
+                Some(("sshd, line 1", "it includes common-gone, which does not exist")),
+            ),
+            ("account substack gone\n", Some(("sshd, line 1", "it includes gone"))),
+            ("auth include gone\naccount include /etc/pam.d/two\n", None),
             ("account required pam_nologin.so\n", None),
             ("account required \\\n pam_unix.so\n", None),
             ("account [success=1 default=ignore] \\\n pam_unix.so\naccount requisite pam_deny.so\n", None),
