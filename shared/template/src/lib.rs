@@ -35,6 +35,7 @@ use config::Map;
 use system::{System, warning};
 
 pub use context::{alias, standardized, variables};
+pub use eval::MAX_STEPS;
 pub use rendered::{Rendered, TemplateError, UndefinedVariable};
 pub use settings::render_settings;
 pub use value::MISSING_JINJA_PREFIX;
@@ -61,16 +62,24 @@ pub fn kind(text: &str) -> Option<Kind<'_>> {
 /// Fails if the header names an unknown type, the template is invalid, an operation is not possible with its values, or a limit
 /// is exceeded.
 pub fn render(text: &str, variables: &Map) -> Result<Rendered, TemplateError> {
+    render_within(text, variables, &mut { MAX_STEPS })
+}
+
+/// Renders one of several templates that have a number of steps together, which begins with [`MAX_STEPS`], as [`render`] does.
+///
+/// # Errors
+/// Fails as [`render`] does.
+pub fn render_within(text: &str, variables: &Map, steps: &mut u64) -> Result<Rendered, TemplateError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match parse_header(&text) {
-        Some((Kind::Jinja, body)) => {
-            render_jinja(body, variables).map(|rendered| rendered.suggest(variables)).map_err(|mut bad| {
+        Some((Kind::Jinja, body)) => render_jinja(body, variables, steps)
+            .map(|rendered| rendered.suggest(variables))
+            .map_err(|mut bad| {
                 if let Some(tag) = redacted_tag(&text, bad.line) {
                     bad.message += &format!(", in {tag}");
                 }
                 bad
-            })
-        }
+            }),
         Some((Kind::Basic, body)) => basic::render(body, variables, 2),
         Some((Kind::Other(_), _)) => {
             Err(TemplateError { line: 1, message: "unknown template type (expected jinja or basic)".into() })
@@ -150,15 +159,17 @@ fn parse_header(text: &str) -> Option<(Kind<'_>, &str)> {
     Some((kind, body))
 }
 
-fn render_jinja(body: &str, variables: &Map) -> Result<Rendered, TemplateError> {
+fn render_jinja(body: &str, variables: &Map, steps: &mut u64) -> Result<Rendered, TemplateError> {
     // Jinja drops the newline at the very end, upstream puts it back; trimming must not see it.
     let (inner, end) = match body.strip_suffix('\n') {
         Some(inner) => (inner, "\n"),
         None => (body, ""),
     };
     let body = parser::parse(lexer::tokenize(inner, 2)?)?;
-    let mut run = eval::Interpreter::new(variables);
-    run.run(&body)?;
+    let mut run = eval::Interpreter::new(variables, *steps);
+    let done = run.run(&body);
+    *steps = run.fuel;
+    done?;
     run.rendered.text.push_str(end);
     Ok(run.rendered)
 }

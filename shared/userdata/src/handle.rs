@@ -57,6 +57,10 @@ pub struct Handler<'a> {
     early: Vec<Vec<u8>>,
     /// The current nesting depth of templates: a template may render to an include or archive that holds templates.
     level: usize,
+    /// The instance data that templates read, and its variables.
+    variables: Option<(String, Map)>,
+    /// The steps that the templates may still take.
+    template_steps: u64,
 }
 
 /// The maximum nesting depth of templates.
@@ -94,6 +98,8 @@ impl<'a> Handler<'a> {
             part_handlers,
             early: Vec::new(),
             level: 0,
+            variables: None,
+            template_steps: template::MAX_STEPS,
         }
     }
 
@@ -200,10 +206,15 @@ impl<'a> Handler<'a> {
         }
         let path = self.context.instance_data;
         let data = self.sys.read_text(path).map_err(|_| format!("{path} does not exist yet"))?;
-        let data = config::json::parse(&data).map_err(|e| e.in_file(path))?;
-        let variables = template::variables(&data);
-        let rendered = match template::kind(text) {
-            Some(template::Kind::Jinja) => template::render(text, &variables).map_err(|e| e.to_string())?,
+        if self.variables.as_ref().is_none_or(|(known, _)| *known != data) {
+            let parsed = config::json::parse(&data).map_err(|e| e.in_file(path))?;
+            self.variables = Some((data, template::variables(&parsed)));
+        }
+        let rendered = match template::kind(text).zip(self.variables.as_ref()) {
+            Some((template::Kind::Jinja, (_, variables))) => {
+                let steps = &mut self.template_steps;
+                template::render_within(text, variables, steps).map_err(|e| e.to_string())?
+            }
             // Only the MIME header declares it as a template.
             _ => return Err("first line is not '## template: jinja'".into()),
         };

@@ -47,9 +47,11 @@ fn query(machine: &Machine, args: &Query, varname: Option<&String>) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rendered text of a template and the names without a value. Fails with a message if the template is invalid.
-pub fn render_text(text: &str, data: &Node) -> Result<template::Rendered, String> {
-    template::render(text, &template::variables(data)).map_err(|e| format!("line {}: {}", e.line, e.message))
+/// Returns the rendered text of a template and the names without a value. Fails with a message if the template is invalid, or takes
+/// more steps.
+pub fn render_text(text: &str, data: &Node, steps: &mut u64) -> Result<template::Rendered, String> {
+    let rendered = template::render_within(text, &template::variables(data), steps);
+    rendered.map_err(|e| format!("line {}: {}", e.line, e.message))
 }
 
 /// Renders a template with the data and prints it. An empty result is a failure, for scripts.

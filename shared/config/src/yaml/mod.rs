@@ -237,6 +237,19 @@ mod tests {
     }
 
     #[test]
+    fn directives_are_limited() {
+        let text = |count: usize, end: &str| {
+            (0..count).map(|i| format!("%TAG !e{i}! t,1:{end}")).collect::<String>() + "---\na: |\n  %TAG\n"
+        };
+        let most = limits::MAX_TAG_DIRECTIVES;
+        assert_eq!(parse("f", &text(most, "\n")).unwrap().root.get("a").unwrap().as_str(), Some("%TAG\n"));
+        for (end, place) in [("\n", "f:101:1"), ("\r\n", "f:101:1"), ("\r", "f:1:1"), ("\u{2028}", "f:1:1")] {
+            let bad = parse("f", &text(most + 1, end)).unwrap_err().to_string();
+            assert_eq!(bad, format!("{place}: more than 100 %TAG directives"));
+        }
+    }
+
+    #[test]
     fn expansion_of_aliases_is_limited() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         let mut merges = String::from("a0: &a0 {x: 1}\n");

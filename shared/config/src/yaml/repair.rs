@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::compose::read;
 use super::edits::{ColumnShifts, Edit, Placeholders, apply_edits, empty_key_candidates, surrogate_edits};
+use super::limits::MAX_TAG_DIRECTIVES;
 use super::parsed::{Parsed, YamlError};
 use super::position::{LineColumn, line_column_of};
 use crate::Position;
@@ -26,6 +27,14 @@ pub(super) fn document(
     lines: &[u32],
 ) -> std::result::Result<Parsed, YamlError> {
     let mut shifts = ColumnShifts::new(lines);
+    let begins_line =
+        |at: &usize| whole[..*at].ends_with(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) || *at == 0;
+    let mut directives = whole.match_indices("%TAG").map(|(at, _)| at).filter(begins_line);
+    if let Some(at) = directives.nth(MAX_TAG_DIRECTIVES) {
+        let line = shifts.line(line_column_of(whole, at).line);
+        let at = Position { source: Some(source), line, column: 1 };
+        return Err(YamlError { at, message: format!("more than {MAX_TAG_DIRECTIVES} %TAG directives") });
+    }
     let mut placeholders = Placeholders::default();
     let mut text = Cow::Borrowed(whole);
     if text.contains(BYTE_ORDER_MARK)

@@ -11,8 +11,8 @@ use crate::ast::{Args, Body, Expr, Name};
 use crate::rendered::{Rendered, TemplateError};
 use crate::value::{Dict, MAX_VALUES, Val, ValueResult, check_hashable};
 
-/// The maximum number of steps: some seconds on a slow machine.
-const FUEL: u64 = 20_000_000;
+/// The maximum number of steps of a template, or of several that share it: some seconds on a slow machine.
+pub const MAX_STEPS: u64 = 20_000_000;
 /// The maximum depth of nested blocks and expressions.
 const MAX_DEPTH: u32 = 120;
 /// The size limit of all values that are created, in bytes.
@@ -36,14 +36,14 @@ pub struct Interpreter<'v> {
 }
 
 impl<'v> Interpreter<'v> {
-    pub fn new(variables: &'v Map) -> Interpreter<'v> {
+    pub fn new(variables: &'v Map, fuel: u64) -> Interpreter<'v> {
         Interpreter {
             variables,
             cache: Vec::new(),
             values: MAX_VALUES,
             scopes: vec![Vec::new()],
             rendered: Rendered::default(),
-            fuel: FUEL,
+            fuel,
             allocated: 0,
             depth: 0,
             line: 1,
@@ -135,7 +135,7 @@ impl<'v> Interpreter<'v> {
 
     /// Charges for the search for a name among this many.
     fn charge_names(&mut self, count: usize, name: &str) -> ValueResult<()> {
-        self.consume_fuel(count.saturating_mul(name.len() / 8 + 1) / 16)
+        self.consume_fuel(count.saturating_mul(name.len() / 8 + 1) / 4)
     }
 
     pub fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {

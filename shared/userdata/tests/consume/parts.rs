@@ -261,6 +261,21 @@ fn templates_of_every_kind_are_rendered() {
     }
 }
 
+/// Each of them would be within the limits.
+#[test]
+fn templates_share_the_limit_of_steps() {
+    let machine = Machine::new("jinja-steps");
+    fs::create_dir_all(&machine.top).unwrap();
+    fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+    let text = "## template: jinja\n#cloud-config\n{% set a = 'x' * 49000000 %}a: 1\n";
+    let parts = vec![("Content-Type: text/jinja2", text); 40];
+    let boot = machine.boot(&multipart(&parts), "", "");
+    let counts = boot.result.unwrap().user;
+    assert!((2..39).contains(&counts.configs), "{counts:?} {:?}", boot.warnings);
+    assert_eq!((counts.configs + counts.skipped, boot.warnings.len()), (40, counts.skipped));
+    assert!(boot.warnings[0].contains("step limit exceeded"), "{}", boot.warnings[0]);
+}
+
 #[test]
 fn json_patches_apply_to_the_merged_configuration() {
     let machine = Machine::new("jsonp");

@@ -24,7 +24,8 @@ pub fn check(machine: &Machine, args: &Schema, path: &str, bytes: &[u8]) -> Resu
     let mut undefined = Vec::new();
     let parsed = match template::kind(&text) {
         Some(template::Kind::Jinja) => {
-            let rendered = render_template(machine, path, &text, args.instance_data.as_deref());
+            let mut steps = template::MAX_STEPS;
+            let rendered = render_template(machine, path, &text, args.instance_data.as_deref(), &mut steps);
             let rendered = rendered.map_err(NotValidated::Failed)?;
             undefined = undefined_variables(path, &rendered);
             config::yaml::parse_rendered(path, &rendered.text, &rendered.lines)

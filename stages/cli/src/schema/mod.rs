@@ -262,6 +262,7 @@ fn render_template(
     path: &str,
     text: &str,
     given: Option<&str>,
+    steps: &mut u64,
 ) -> Result<template::Rendered, String> {
     let data = given.map_or_else(|| machine.instance_data(), str::to_string);
     let (file_sys, file_path) = machine.resolve(&data);
@@ -287,7 +288,7 @@ fn render_template(
     if values.as_map().is_none() {
         return Err(format!("Loading Jinja instance data failed: {data}: expected a map"));
     }
-    crate::query::render_text(text, &values)
+    crate::query::render_text(text, &values, steps)
         .map_err(|reason| format!("Failed to render templated user-data. {path}, {reason}"))
 }
 

@@ -75,6 +75,8 @@ struct Checker<'a> {
     cost: usize,
     /// The time that shells may still take.
     shell_time: Duration,
+    /// The steps that the templates may still take.
+    template_steps: u64,
     result: Validation,
     configs: Vec<(MergeInput, Strategy)>,
     /// The configuration of the parts so far.
@@ -98,6 +100,7 @@ impl<'a> Checker<'a> {
             searched: 0,
             cost: 0,
             shell_time: shell::TIMEOUT,
+            template_steps: template::MAX_STEPS,
             result: Validation::default(),
             configs: Vec::new(),
             merged: Node::from(Map::new()),
@@ -240,7 +243,8 @@ impl<'a> Checker<'a> {
                 }
             }
             ("text/jinja2", Some(text)) => {
-                let done = render_template(self.machine, name, &text, self.instance_data);
+                let steps = &mut self.template_steps;
+                let done = render_template(self.machine, name, &text, self.instance_data, steps);
                 let template::Rendered { text: rendered, lines, .. } = match done {
                     Ok(rendered) => {
                         for finding in undefined_variables(name, &rendered) {
