@@ -5,7 +5,7 @@ use config::provenance::MergeInput;
 use config::{Finding, FindingKind, Findings, Map, Node, Reader, Value};
 use modules::schema;
 
-use super::validation::{Source, Validation};
+use super::validation::Validation;
 use super::{NotValidated, check_network, not_yaml, render_template, undefined_variables};
 use crate::arguments::Schema;
 use crate::machine::Machine;
@@ -20,7 +20,7 @@ pub fn is_base(path: &str, bytes: &[u8]) -> bool {
 
 /// Validates a file. Fails if it is a template that cannot be rendered.
 pub fn check(machine: &Machine, args: &Schema, path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
-    let (name, text) = (path.to_string(), String::from_utf8_lossy(bytes).into_owned());
+    let text = String::from_utf8_lossy(bytes).into_owned();
     let mut undefined = Vec::new();
     let parsed = match template::kind(&text) {
         Some(template::Kind::Jinja) => {
@@ -34,7 +34,7 @@ pub fn check(machine: &Machine, args: &Schema, path: &str, bytes: &[u8]) -> Resu
     };
     let mut result = Validation::default();
     result.warnings = undefined;
-    result.sources.push(Source { name, text, offset: Some(0) });
+    result.add_source(path, &text, Some(0));
     match parsed {
         Ok(parsed) => {
             parsed.findings.into_iter().for_each(|f| result.add(f));

@@ -20,7 +20,7 @@ use state::layout::{CLOUD_CONFIGS, RAW_DATA};
 use crate::arguments::{Schema, SchemaFormat, SchemaType};
 use crate::exit::fail;
 use crate::machine::Machine;
-use validation::{Document, Source, Validation};
+use validation::{Document, Validation};
 
 pub use base::findings_of_machine;
 pub use input::{documents, read as read_input};
@@ -169,9 +169,8 @@ fn validate(machine: &Machine, part: &Document, args: &Schema) -> Result<Validat
 }
 
 fn network(path: &str, bytes: &[u8]) -> Result<Validation, NotValidated> {
-    let (name, text) = (path.to_string(), String::from_utf8_lossy(bytes).into_owned());
     let mut result = Validation::default();
-    result.sources.push(Source { name, text, offset: Some(0) });
+    result.add_source(path, &String::from_utf8_lossy(bytes), Some(0));
     let parsed = match config::yaml::parse_bytes(path, bytes) {
         Ok(parsed) => parsed,
         Err(bad) => {

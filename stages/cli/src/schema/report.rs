@@ -262,17 +262,26 @@ fn name_at(text: &str) -> Option<&str> {
 }
 
 /// Prints each text with marks behind its lines, followed by their messages.
-fn print_annotated(result: &Validation, indent: &str) {
-    for (number, source) in result.sources.iter().enumerate() {
+fn print_annotated<'a>(result: &'a Validation, indent: &str) {
+    let of_sources = |findings: &mut dyn Iterator<Item = &'a Finding>| {
+        let mut found = vec![Vec::new(); result.sources.len()];
+        for finding in findings {
+            let places = result.source(finding).map_or(0..found.len(), |(at, _)| at..at + 1);
+            found[places].iter_mut().for_each(|own: &mut Vec<_>| own.push(finding));
+        }
+        found
+    };
+    let errors = of_sources(&mut result.errors());
+    let deprecated = of_sources(&mut result.of_kind(FindingKind::Deprecated));
+    for (source, (errors, deprecated)) in result.sources.iter().zip(errors.into_iter().zip(deprecated)) {
         if result.sources.len() > 1 {
             println!("{indent}# {}", source.name);
         }
-        let is_here = |f: &&Finding| result.source(f).is_none_or(|(at, _)| at == number);
-        print_source(result, &source.text, &is_here, indent);
+        print_source(&source.text, errors, deprecated, indent);
     }
 }
 
-fn print_source(result: &Validation, text: &str, is_here: &dyn Fn(&&Finding) -> bool, indent: &str) {
+fn print_source(text: &str, errors: Vec<&Finding>, deprecated: Vec<&Finding>, indent: &str) {
     let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
         let blank = if kind == 'D' { " " } else { "" };
         let mark = |(i, f): (usize, &Finding)| {
@@ -283,8 +292,7 @@ fn print_source(result: &Validation, text: &str, is_here: &dyn Fn(&&Finding) -> 
         sort::sort_by_key(&mut findings, |f| (f.at.line, f.at.column));
         findings.into_iter().enumerate().map(mark).collect()
     };
-    let errors = marked('E', result.errors().filter(is_here).collect());
-    let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).filter(is_here).collect());
+    let (errors, deprecated) = (marked('E', errors), marked('D', deprecated));
     let lines = lines(text);
     let mut marks_of = vec![Vec::new(); lines.len() + 1];
     for (line, mark, _) in errors.iter().chain(&deprecated) {

@@ -12,7 +12,7 @@ use modules::schema;
 use system::{System, redacted_url};
 use userdata::{Part, parts::expand, patch, read_config};
 
-use super::validation::{Source, Validation};
+use super::validation::Validation;
 use super::{NotValidated, format_error, not_evaluated, render_template, shell, undefined_variables};
 use crate::arguments::Schema;
 use crate::machine::Machine;
@@ -71,6 +71,8 @@ struct Checker<'a> {
     bytes: &'a [u8],
     /// Where the text of the last part that was found begins.
     searched: usize,
+    /// The number of lines before.
+    searched_lines: usize,
     /// The number of bytes that were searched for the texts of parts; at most about [`MAX_SEARCH`].
     cost: usize,
     /// The time that shells may still take.
@@ -98,6 +100,7 @@ impl<'a> Checker<'a> {
             name,
             bytes,
             searched: 0,
+            searched_lines: 0,
             cost: 0,
             shell_time: shell::TIMEOUT,
             template_steps: template::MAX_STEPS,
@@ -207,7 +210,7 @@ impl<'a> Checker<'a> {
     }
 
     fn add_source(&mut self, name: &str, text: &str) {
-        if self.result.sources.iter().any(|source| source.name == name) {
+        if self.result.has_source(name) {
             return;
         }
         // Parts are in order, mostly. Data may have thousands of parts whose text, encoded or indented, is nowhere in it.
@@ -220,10 +223,13 @@ impl<'a> Checker<'a> {
                 at = found.map(|found| from + found);
             }
         }
-        let lines = |at: usize| self.bytes[..at].iter().filter(|b| **b == b'\n').count();
-        let (name, offset) = (name.to_string(), at.map(lines));
-        self.searched = at.unwrap_or(self.searched);
-        self.result.sources.push(Source { name, text: text.to_string(), offset });
+        if let Some(at) = at {
+            let (from, lines) =
+                if at < self.searched { (0, 0) } else { (self.searched, self.searched_lines) };
+            self.searched_lines = lines + self.bytes[from..at].iter().filter(|b| **b == b'\n').count();
+            self.searched = at;
+        }
+        self.result.add_source(name, text, at.map(|_| self.searched_lines));
     }
 
     fn part(&mut self, name: &str, part: &Part<'_>, level: usize) -> Result<(), NotValidated> {

@@ -1,6 +1,6 @@
 //! A document and the result of its validation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::{Finding, FindingKind};
 
@@ -38,6 +38,8 @@ pub struct Source {
 #[derive(Default)]
 pub struct Validation {
     pub sources: Vec<Source>,
+    /// The place of each source by its name, as there may be thousands.
+    places: BTreeMap<String, usize>,
     /// What was not validated, in sentences.
     pub notes: Vec<String>,
     /// The document is not a map of keys and cannot be validated.
@@ -61,8 +63,17 @@ impl Validation {
 
     /// Returns the text that a finding is about, and its number.
     pub fn source(&self, finding: &Finding) -> Option<(usize, &Source)> {
-        let name = finding.at.source.as_deref()?;
-        self.sources.iter().enumerate().find(|(_, source)| source.name == name)
+        let place = *self.places.get(finding.at.source.as_deref()?)?;
+        Some((place, &self.sources[place]))
+    }
+
+    pub fn has_source(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    pub fn add_source(&mut self, name: &str, text: &str, offset: Option<usize>) {
+        self.places.insert(name.to_string(), self.sources.len());
+        self.sources.push(Source { name: name.to_string(), text: text.to_string(), offset });
     }
 
     /// Returns the key of a finding as the boot's messages have it; empty for a finding about the whole document.
