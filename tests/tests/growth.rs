@@ -17,17 +17,28 @@ fn cost_of_items_is_linear_in_each_module() {
     assert_cost_is_linear("cost_of_items_is_linear_in_each_module", "modules");
 }
 
-/// Each of the findings of a document on one line is shown with its place in that line.
+/// Each of the findings of a document on one line is shown with its place in that line, each of those of many parts with its part.
 #[test]
 #[ignore = "half a minute of a processor: make slow"]
 fn cost_of_findings_is_linear() {
     let top = scratch::TempDir::new();
     let file = top.join("user-data");
-    for output in ["--config-file", "--annotate"] {
+    let one_line = |items: usize| {
+        let list = vec!["{\"path\": \"/a\", \"contents\": 1}"; items].join(", ");
+        format!("#cloud-config\n{{\"write_files\": [{list}]}}\n")
+    };
+    let parts = |items: usize| {
+        let part = |number| format!("- '#cloud-config {number}\n\n  nmae: {number}\n\n  '\n");
+        (0..2 * items).fold("#cloud-config-archive\n".to_string(), |text, number| text + &part(number))
+    };
+    let documents: [&dyn Fn(usize) -> String; 2] = [&one_line, &parts];
+    for (output, document) in ["--config-file", "--annotate"]
+        .into_iter()
+        .flat_map(|output| documents.map(|document| (output, document)))
+    {
         let mut counts = Vec::new();
         for items in [150, 300, 600] {
-            let list = vec!["{\"path\": \"/a\", \"contents\": 1}"; items].join(", ");
-            fs::write(&file, format!("#cloud-config\n{{\"write_files\": [{list}]}}\n")).unwrap();
+            fs::write(&file, document(items)).unwrap();
             let mut command = Command::new("valgrind");
             command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
             command.arg(tests::binaries().join("cloud-init")).args(["schema", output]);
