@@ -127,9 +127,10 @@ fn drivers(device: &Node) -> Vec<String> {
     driver.as_seq().unwrap_or(std::slice::from_ref(driver)).iter().filter_map(usable).collect()
 }
 
-/// Returns a MAC address as the kernel writes it.
+/// Returns a MAC address as the kernel writes it; `None` for one that no NIC has and for other text, which the parser reports.
 pub(crate) fn mac(node: &Node, path: &[&str]) -> Option<String> {
-    let mac = parse::mac_text(node.at_path(path)?).filter(|mac| is_usable(mac))?;
+    let mac =
+        parse::mac_text(node.at_path(path)?).filter(|mac| parse::is_mac(mac) && !parse::is_zero_mac(mac))?;
     Some(mac.to_ascii_lowercase().replace('-', ":"))
 }
 
@@ -414,6 +415,31 @@ mod tests {
             assert_eq!(desired_links(&config), [expected], "{text}");
             let matched = if text == v2 { vec![want("k", "52:54:00:00:00:03")] } else { Vec::new() };
             assert_eq!(matched_links(&config), matched, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_mac_names_no_link() {
+        let infiniband = "80:00:02:08:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:5e:8f:de";
+        for (mac, expected) in [
+            ("zQ7-planted-518", None),
+            ("52:54", None),
+            ("52540000000a", None),
+            ("52:54:00:00:00:*", None),
+            ("00:00:00:00:00:00", None),
+            ("52-54-00-00-00-0A", Some("52:54:00:00:00:0a")),
+            (infiniband, Some(infiniband)),
+        ] {
+            let v1 = format!("{{version: 1, config: [{{type: physical, name: a, mac_address: '{mac}'}}]}}");
+            let v2 =
+                format!("{{version: 2, ethernets: {{i: {{match: {{macaddress: '{mac}'}}, set-name: a}}}}}}");
+            for text in [v1, v2] {
+                let found = desired_links(&config::yaml::parse("t", &text).unwrap().root);
+                assert_eq!(found.first().map(|link| link.mac.as_str()), expected, "{text}");
+            }
+            let unnamed = format!("{{version: 2, ethernets: {{i: {{match: {{macaddress: '{mac}'}}}}}}}}");
+            let found = matched_links(&config::yaml::parse("t", &unnamed).unwrap().root);
+            assert_eq!(found.first().map(|link| link.mac.as_str()), expected, "{unnamed}");
         }
     }
 }

@@ -272,6 +272,10 @@ fn invalid_parts_are_not_passed_through() {
             "ethernets: {e: {dhcp4: true}}",
         ),
         (
+            "ethernets: {e: {dhcp4: true, match: {macaddress: x, name: 'en*'}, mtu: 7}}",
+            "ethernets: {e: {dhcp4: true}}",
+        ),
+        (
             "ethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.0/8, via: x}, {to: 10.0.0.0/8, via: 10.0.0.1}]}}",
             "ethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.0/8, via: 10.0.0.1}]}}",
         ),

@@ -212,9 +212,10 @@ pub fn without(node: &Node, path: &str, level: Level<'_>, removed: &HashSet<&str
                     kept.insert(name, written);
                 }
             }
-            // Without its criterion it would match every NIC.
-            let is_emptied = |node: &Node| node.as_map().is_some_and(Map::is_empty);
-            if kept.get("match").is_some_and(is_emptied) && !map.get("match").is_some_and(is_emptied) {
+            // Without one of its criteria it would match other NICs; a MAC address is enough.
+            let criteria = |map: &Map| map.get("match").and_then(Node::as_map).map_or(0, Map::len);
+            let has_mac = kept.get("match").is_some_and(|matched| matched.get("macaddress").is_some());
+            if criteria(&kept) < criteria(map) && !has_mac {
                 kept.remove("match");
                 kept.remove("set-name");
             }
