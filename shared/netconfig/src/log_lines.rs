@@ -5,7 +5,7 @@
 use config::{Node, Value, looks_like_name};
 use encoding::python::put_repr;
 
-use crate::parse::is_ethernet_mac;
+use crate::parse::{has_number, is_ethernet_mac, is_known_option};
 
 /// INFO: source, `bringup=True|False: ` and the configuration follow.
 pub const APPLYING: &str = "Applying network configuration from ";
@@ -58,19 +58,9 @@ pub fn nic_not_present(mac: &str, name: &str) -> String {
     format!("[nic not present] Cannot rename mac={mac} to {name}, not available.")
 }
 
-/// Keys of netplan whose values are secrets, at any depth, maps and numbers included.
-const SECRET_KEYS: [&str; 10] = [
-    "password",
-    "client-key-password",
-    "auth",
-    "key",
-    "keys",
-    "private",
-    "shared",
-    "psk",
-    "pin",
-    "passthrough",
-];
+/// Keys of netplan whose values are secrets, at any depth, maps and numbers included, beside those whose names say so:
+/// [`state::has_secret_name`].
+const SECRET_KEYS: [&str; 6] = ["auth", "key", "keys", "private", "shared", "passthrough"];
 
 /// Keys whose strings are words of the formats or names of devices. Any other text is shown only if it is an address: a
 /// secret may be at a misspelled key, or in the wrong place.
@@ -95,6 +85,9 @@ const UNREDACTED_KEYS: [&str; 18] = [
     "vlan_id",
 ];
 
+/// Keys with a map of ports.
+const PORT_KEYS: [&str; 2] = ["path-cost", "port-priority"];
+
 /// The size above which a configuration is truncated.
 const MAX_LEN: usize = 16 << 10;
 
@@ -117,6 +110,16 @@ fn is_address(text: &str) -> bool {
     text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_ethernet_mac(text))
 }
 
+/// Returns whether the values of a key are secrets.
+fn is_secret_key(key: &str) -> bool {
+    SECRET_KEYS.contains(&key) || !is_known_option(key) && state::has_secret_name(key)
+}
+
+/// Returns whether a number is shown: 0 and 1, which are flags, and those at keys that have numbers.
+fn is_public_number(key: &str, number: &Node) -> bool {
+    matches!(number.value, Value::Int(0 | 1)) || UNREDACTED_KEYS.contains(&key) || has_number(key)
+}
+
 /// Writes a value that belongs to the key `at`. `is_public` gets the key of a string, and the string.
 fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
     // The rest would be truncated.
@@ -125,7 +128,6 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
     }
     match &node.value {
         Value::Str(string) if is_public(at, string) => put_repr(string, text),
-        Value::Str(_) => text.push_str("REDACTED"),
         Value::Null => text.push_str("None"),
         Value::Seq(items) => {
             text.push('[');
@@ -141,18 +143,27 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
                 text.push_str(if i > 0 { ", " } else { "" });
                 // One without a value may be the rest of a secret with a comma.
                 let is_name = |name: &str| {
-                    looks_like_name(name) && (!value.is_null() || UNREDACTED_KEYS.contains(&name))
+                    let is_number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+                    let has_value = !value.is_null() || UNREDACTED_KEYS.contains(&name);
+                    looks_like_name(name) && has_value && !is_number
                 };
                 write_value(text, "", key, &|_, name| is_name(name) || is_address(name));
                 text.push_str(": ");
                 match key.as_str() {
-                    Some(key) if SECRET_KEYS.contains(&key) => text.push_str("REDACTED"),
+                    Some(key) if is_secret_key(key) => text.push_str("REDACTED"),
+                    // The names of ports, each with a number.
+                    Some(_) if PORT_KEYS.contains(&at) => write_value(text, at, value, is_public),
                     key => write_value(text, key.unwrap_or_default(), value, is_public),
                 }
             }
             text.push('}');
         }
-        _ => text.push_str(&node.scalar_text().unwrap_or_default()),
+        Value::Bool(_) => text.push_str(&node.scalar_text().unwrap_or_default()),
+        // A password of digits without quotes is a number as well.
+        Value::Int(_) | Value::Float(_) if is_public_number(at, node) => {
+            text.push_str(&node.scalar_text().unwrap_or_default());
+        }
+        _ => text.push_str("REDACTED"),
     }
 }
 
@@ -179,6 +190,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_known_keys_are_no_secrets() {
+        use crate::parse::{known_inner_keys, known_keys};
+        let inner = |section, keys: Vec<&'static str>| {
+            let below = keys.iter().flat_map(|key| known_inner_keys(section, key)).collect();
+            [keys, below].concat()
+        };
+        let known = known_keys().flat_map(|(section, keys, _)| inner(section, keys));
+        let secret: Vec<&str> = known.filter(|key| is_secret_key(key)).collect();
+        assert_eq!(secret, ["auth"]);
+    }
+
+    #[test]
     fn logged_configuration_is_python_without_secrets() {
         for (yaml, expected) in [
             (
@@ -198,6 +221,30 @@ mod tests {
             (
                 "{routes: [{to: default, via: 10.0.0.1}]}",
                 "{'routes': [{'to': 'default', 'via': '10.0.0.1'}]}",
+            ),
+            (
+                "{wpa-psk: 87654011, pasword: 87654011, x: [87654011, 8.7, -87], wep-key0: 87654011, puk: 87654011}",
+                "{'wpa-psk': REDACTED, 'pasword': REDACTED, 'x': [REDACTED, REDACTED, REDACTED], 'wep-key0': REDACTED, 'puk': REDACTED}",
+            ),
+            (
+                "{passphrase: {id: 8765}, passwd: true, wireless-key: [id], client-key-password: 1, ipv6-address-token: '::2'}",
+                "{'passphrase': REDACTED, 'passwd': REDACTED, 'wireless-key': REDACTED, 'client-key-password': REDACTED, 'ipv6-address-token': '::2'}",
+            ),
+            (
+                "{access-points: {87654013: {}, '87654013': {}, 8.7: {}, net: {}}}",
+                "{'access-points': {REDACTED: {}, REDACTED: {}, REDACTED: {}, 'net': {}}}",
+            ),
+            (
+                "{version: 2, mtu: 1500, id: 15, vlan_id: 15, metric: 100, table: 1000, dhcp4: 1, stp: 0, port-range: [4000, 5000]}",
+                "{'version': 2, 'mtu': 1500, 'id': 15, 'vlan_id': 15, 'metric': 100, 'table': 1000, 'dhcp4': 1, 'stp': 0, 'port-range': [4000, 5000]}",
+            ),
+            (
+                "{bond-miimon: 100, bond_num_grat_arp: 5, mii-monitor-interval: 100, bridge_fd: 1.5, forward-delay: 15, path-cost: {eth0: 50}, route-metric: 200, ipv6-mtu: 1280, congestion-window: 10}",
+                "{'bond-miimon': 100, 'bond_num_grat_arp': 5, 'mii-monitor-interval': 100, 'bridge_fd': 1.5, 'forward-delay': 15, 'path-cost': {'eth0': 50}, 'route-metric': 200, 'ipv6-mtu': 1280, 'congestion-window': 10}",
+            ),
+            (
+                "{path-cost: {password: 8765}, x: !!binary aHVudGVyMg==, y: !!set {hunter2}}",
+                "{'path-cost': {'password': REDACTED}, 'x': REDACTED, 'y': REDACTED}",
             ),
             ("", "None"),
         ] {

@@ -29,6 +29,7 @@ pub use network_format::NetworkFormat;
 pub use obstacle::{create_directory, remove_file};
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;
+pub use secret::has_secret_name;
 pub use semaphore::{
     Frequency, Progress, acquire, confirm, confirm_ended, has_run, has_unconfirmed, is_network_due,
     mark_finished, mark_network_due, mark_network_written, mark_started, progress, release, unfinished,

@@ -48,7 +48,8 @@ pub(crate) fn is_secret(name: &str, value: &Value) -> bool {
     }
 }
 
-fn has_secret_name(name: &str) -> bool {
+/// Returns whether a name says that its value is a secret: `adminPass`, `wpa-psk`, `wep-key0`.
+pub fn has_secret_name(name: &str) -> bool {
     let words = words(name);
     // A private key, but not a private address.
     if words.len() > 1 && words.last().is_some_and(|last| last == "private") {

@@ -35,6 +35,7 @@ pub use options::{
     BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, OPTION, OVERRIDES, Override, Place,
     ROUTE_ATTRIBUTES, RouteAttribute, SETTINGS, SYSCTL, Setting, Unit,
 };
+pub(crate) use options::{has_number, is_known_option};
 pub(crate) use scalar::{is_ethernet_mac, is_mac, is_zero_mac, mac_text};
 pub(crate) use section::version_2;
 pub use section::{is_disabled, network_section, version};

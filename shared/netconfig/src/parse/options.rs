@@ -380,3 +380,54 @@ pub fn type_of(name: &str) -> ValueType {
     let mut all = bonds.chain(bridges).chain(numbers);
     all.find(|(known, _)| *known == name).map_or(ValueType::Any, |(_, value_type)| value_type)
 }
+
+/// The keys of both versions, beside the options above, that have numbers.
+const NUMBERS: &[&str] = &[
+    "accept-ra",
+    "ageing",
+    "aging-time",
+    "channel",
+    "flow-label",
+    "keepalive",
+    "limit",
+    "mark",
+    "metric",
+    "mtu",
+    "port",
+    "port-range",
+    "prefix",
+    "priority",
+    "table",
+    "tos",
+    "ttl",
+    "type-of-service",
+    "version",
+    "virtual-function-count",
+    "vlan_id",
+];
+
+/// Returns the types of the options with this name, in the spelling of either version.
+fn known_types(name: &str) -> impl Iterator<Item = ValueType> {
+    let bonds = BOND_OPTIONS
+        .iter()
+        .flat_map(|k| [Some((k.netplan, k.value_type)), k.alias.map(|a| (a, k.value_type))]);
+    let bridges = BRIDGE_OPTIONS.iter().map(|k| (k.netplan, k.value_type));
+    let overrides = OVERRIDES.iter().map(|k| (k.netplan, k.value_type));
+    let settings = SETTINGS.iter().map(|k| (k.netplan, k.value_type));
+    let attributes = ROUTE_ATTRIBUTES.iter().map(|k| (k.netplan, ValueType::Number));
+    let numbers = NUMBERS.iter().map(|known| (*known, ValueType::Number));
+    let all =
+        bonds.flatten().chain(bridges).chain(overrides).chain(settings).chain(attributes).chain(numbers);
+    let version_1 = Some(type_of(name)).filter(|of| *of != ValueType::Any);
+    all.filter(move |(known, _)| *known == name).map(|(_, value_type)| value_type).chain(version_1)
+}
+
+/// Returns whether an option with this name is known.
+pub fn is_known_option(name: &str) -> bool {
+    known_types(name).next().is_some()
+}
+
+/// Returns whether the values of this key are numbers or times, so that a number there is no secret.
+pub fn has_number(name: &str) -> bool {
+    known_types(name).any(|of| matches!(of, ValueType::Number | ValueType::Duration | ValueType::Ports))
+}
