@@ -10,12 +10,15 @@ use crate::{Node, suggestion};
 /// What messages show in place of a key without a value.
 const WITHOUT_VALUE: &str = "(key without a value)";
 const MAX_NAME_LENGTH: usize = 64;
+/// The most digits of a name without another character: that of a VLAN. A password of digits has more.
+const MAX_DIGITS: usize = 4;
 
 /// Returns whether text of a document may be quoted as a name in messages that all users can read.
 pub fn looks_like_name(text: &str) -> bool {
     let is_device = text.starts_with("/dev/");
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b) || (b == b'/' && is_device);
-    (text.len() <= MAX_NAME_LENGTH && text.bytes().all(is_part)) || is_mac(text)
+    let is_number = text.len() > MAX_DIGITS && text.bytes().all(|b| b.is_ascii_digit());
+    (text.len() <= MAX_NAME_LENGTH && !is_number && text.bytes().all(is_part)) || is_mac(text)
 }
 
 /// A map of NICs has them as its keys.
@@ -96,6 +99,8 @@ mod tests {
                 "unknown key; it contains a no-break space or another invisible character",
             ),
             ("name hunter2", "a.(text of 12 characters)", "unknown key"),
+            ("4094", "a.4094", "unknown key"),
+            ("87654013", "a.(text of 8 characters)", "unknown key"),
             ("n\u{1b}[2Jé\n", "a.(text of 7 characters)", "unknown key"),
             (&"x".repeat(65), "a.(text of 65 characters)", "unknown key"),
         ] {
