@@ -212,10 +212,10 @@ pub fn without(node: &Node, path: &str, level: Level<'_>, removed: &HashSet<&str
                     kept.insert(name, written);
                 }
             }
-            // Without one of its criteria it would match other NICs; a MAC address is enough.
+            // Without its MAC address, or without any criterion, it would match other NICs.
             let criteria = |map: &Map| map.get("match").and_then(Node::as_map).map_or(0, Map::len);
-            let has_mac = kept.get("match").is_some_and(|matched| matched.get("macaddress").is_some());
-            if criteria(&kept) < criteria(map) && !has_mac {
+            let has_mac = |map: &Map| map.get("match").is_some_and(|of| of.get("macaddress").is_some());
+            if criteria(&kept) < criteria(map) && (criteria(&kept) == 0 || has_mac(map) && !has_mac(&kept)) {
                 kept.remove("match");
                 kept.remove("set-name");
             }
