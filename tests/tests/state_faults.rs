@@ -253,6 +253,36 @@ fn things_in_the_place_of_state_files_are_moved_aside() {
     }
 }
 
+/// Also on a first boot, and in /run: the whole configuration is applied.
+#[test]
+fn things_in_the_place_of_the_first_state_are_moved_aside() {
+    let directories = "run/cloud-init run/cloud-init/unconfirmed run/cloud-init/sem \
+                       var/lib/cloud/instances/i-demo-0001 var/lib/cloud/instances/i-demo-0001/scripts";
+    let files = "status.json result.json .instance-id instance-data.json instance-data-sensitive.json \
+                 combined-cloud-config.json network-config.json cloud-id cloud-id-nocloud lost-state";
+    let files: Vec<String> = files.split(' ').map(|name| format!("run/cloud-init/{name}")).collect();
+    let instance = "var/lib/cloud/instances/i-demo-0001";
+    let files = format!("{} {instance}/network-is-due {instance}/scripts/runcmd", files.join(" "));
+    let each = |paths: &str, make: &str| {
+        format!("(for f in {paths}; do f=$root/$f; mkdir -p ${{f%/*}}; rm -rf $f; {make}; done)")
+    };
+    let lines = directories
+        .split_whitespace()
+        .flat_map(|path| [": >$f", "mkfifo $f", "ln -s ${f##*/} $f"].map(|make| (path, each(path, make))));
+    let of_files = ["mkdir $f", "mkfifo $f", "ln -s ${f##*/} $f"].map(|make| (&*files, each(&files, make)));
+    for (paths, line) in lines.chain(of_files) {
+        let machine = Sandbox::new("first-state").before("local", &line);
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.succeeded());
+        check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+        check_boot!(machine, boot, !machine.log().contains("[ERROR]"));
+        for path in paths.split(' ') {
+            let moved = format!("/{} was in the way", path.rsplit('/').next().unwrap_or_default());
+            check_boot!(machine, boot, machine.logged(&["[WARNING]", &moved]));
+        }
+    }
+}
+
 /// A disk that is not mounted. (Who removes a directory wants new keys.)
 #[test]
 fn a_link_to_a_missing_directory_is_reported() {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use system::{Result, System, WriteOptions};
 
+use crate::obstacle::move_special_file_aside;
 use crate::secret::is_secret;
 use crate::{Instance, Layout, json};
 
@@ -111,10 +112,12 @@ pub fn write_instance_data(
 
     let name = format!("cloud-id-{id}");
     for old in sys.list(layout.run(""))? {
-        if old.starts_with("cloud-id-") && old != name {
-            sys.remove(layout.run(&old))?;
+        let path = layout.run(&old);
+        if old.starts_with("cloud-id-") && old != name && !sys.is_dir(&path) {
+            sys.remove(path)?;
         }
     }
+    move_special_file_aside(sys, &layout.run(&name))?;
     sys.write(layout.run(&name), format!("{id}\n"), WriteOptions::default())?;
     sys.link(&layout.run(&name), layout.run("cloud-id")).map(drop)
 }

@@ -19,8 +19,30 @@ pub const CLOUD_CONFIGS: [&str; 3] =
 /// The name of the datasource cache, which is upstream's: image builders delete the file to force a search.
 const CACHE: &str = "obj.pkl";
 /// The names of the other files in an instance's directory.
-const INSTANCE_FILES: [&str; 5] =
-    ["boot-finished", "datasource", "network-config.json", "network-is-due", "new-users"];
+const INSTANCE_FILES: [&str; 6] =
+    ["boot-finished", "datasource", "network-config.json", "network-is-due", "new-users", RUNCMD];
+const RUNCMD: &str = "scripts/runcmd";
+/// The names of the files and links in the run directory that stages write.
+const RUN_FILES: [&str; 16] = [
+    ".instance-id",
+    "activity",
+    "cloud-config.origins",
+    "cloud-id",
+    "combined-cloud-config.json",
+    INSTANCE_DATA,
+    SENSITIVE_INSTANCE_DATA,
+    "instance.json",
+    "lost-state",
+    "measured",
+    "network-config.json",
+    "nics",
+    RESULT,
+    "script-reboot",
+    STATUS,
+    "unsent-events.json",
+];
+const INSTANCE_DATA: &str = "instance-data.json";
+const SENSITIVE_INSTANCE_DATA: &str = "instance-data-sensitive.json";
 /// The names of the files in the data directory.
 const DATA_FILES: [&str; 8] = [
     "instance-id",
@@ -162,6 +184,16 @@ impl Layout {
             .chain(DATA_FILES.map(|name| self.data(name)))
     }
 
+    /// Returns the files and links that stages write in the run directory.
+    pub(crate) fn run_files(&self) -> impl Iterator<Item = String> {
+        RUN_FILES.iter().map(|name| self.run(name))
+    }
+
+    /// Returns the run directory and the directories in it that record work.
+    pub fn run_directories(&self) -> [String; 3] {
+        [self.run(""), self.run("sem"), self.unconfirmed()]
+    }
+
     /// Returns the path of the datasource cache of the instance with this ID.
     pub fn cache_of(&self, id: &str) -> String {
         join(&self.instance_dir(id), CACHE)
@@ -219,9 +251,9 @@ paths! {
     /// The directory of the semaphores of what runs once in the life of the machine.
     machine_semaphores = cloud("sem");
     /// The instance data without secrets.
-    instance_data = run("instance-data.json");
+    instance_data = run(INSTANCE_DATA);
     /// The instance data for root.
-    sensitive_instance_data = run("instance-data-sensitive.json");
+    sensitive_instance_data = run(SENSITIVE_INSTANCE_DATA);
     /// The merged configuration of this boot.
     combined_config = run("combined-cloud-config.json");
     /// The network configuration that was applied, as JSON.
@@ -243,7 +275,7 @@ paths! {
     /// The directory of the scripts in the vendor-data.
     vendor_scripts = instance("scripts/vendor");
     /// The script of the module runcmd.
-    runcmd_script = instance("scripts/runcmd");
+    runcmd_script = instance(RUNCMD);
 }
 
 fn join(directory: &str, name: &str) -> String {

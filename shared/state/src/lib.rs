@@ -26,7 +26,7 @@ pub use instance_data::{
 pub use json::{parse as parse_json, read as read_json, take, to_text as json_text};
 pub use layout::Layout;
 pub use network_format::NetworkFormat;
-pub use obstacle::{create_directory, remove_file};
+pub use obstacle::{clear_directory, clear_path, create_directory, prepare_run_directory, remove_file};
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;
 pub use secret::has_secret_name;

@@ -157,6 +157,7 @@ mod tests {
         let instance = Instance { id: "i-1".into(), ..Instance::default() };
         change(&sys, &layout);
         let mut files = sys.write_group();
+        crate::mark_network_due(&mut files, &layout, "i-1").unwrap();
         instancify(&mut files, &layout, &instance).unwrap();
         instance.store_in(&mut files, &layout).unwrap();
         files.finish().unwrap();
@@ -167,14 +168,21 @@ mod tests {
 
     #[test]
     fn an_instance_is_recorded_although_its_id_cannot_be_written_to_run() {
-        let (link, warnings, _) = recorded(|sys, layout| {
-            sys.write(layout.run(""), "", WriteOptions::default()).unwrap();
-        });
-        assert_eq!(
-            (link.as_deref(), warnings.len()),
-            (Some("/var/lib/cloud/instances/i-1"), 1),
-            "{warnings:?}"
-        );
+        let unconfirmed = Layout::default().unconfirmed();
+        let record = format!("{unconfirmed}/network-is-due");
+        for (path, is_directory, expected) in
+            [(Layout::default().run(""), false, 1), (unconfirmed, false, 0), (record, true, 1)]
+        {
+            let (link, warnings, _) = recorded(|sys, _| match is_directory {
+                true => sys.create_dir_all(&path, 0o755).unwrap(),
+                false => drop(sys.write(&path, "", WriteOptions::default()).unwrap()),
+            });
+            assert_eq!(
+                (link.as_deref(), warnings.len()),
+                (Some("/var/lib/cloud/instances/i-1"), expected),
+                "{path}: {warnings:?}"
+            );
+        }
     }
 
     #[test]
@@ -200,6 +208,10 @@ mod tests {
             sys.create_dir_all(path.rsplit_once('/').unwrap().0, 0o755).unwrap();
             std::os::unix::net::UnixListener::bind(sys.root().host(path)).unwrap();
         };
+        let (_, warnings, _) =
+            recorded(|sys, layout| to_itself(sys, layout.cloud("instances/i-1/scripts/runcmd")));
+        let saved = "moved to /var/lib/cloud/instance/scripts-runcmd.";
+        assert!(warnings.iter().any(|text| text.contains(saved)), "not where it runs: {warnings:?}");
         for (name, is_lost) in [
             ("instances/i-1", true),
             ("instances/i-1/sem", true),
@@ -221,6 +233,8 @@ mod tests {
             "instances/i-1/user-data.txt",
             "instances/i-1/user-data.txt.i",
             "instances/i-1/boot-finished",
+            "instances/i-1/network-is-due",
+            "instances/i-1/scripts/runcmd",
             "data/instance-id",
             "data/previous-datasource",
             "data/set-hostname",

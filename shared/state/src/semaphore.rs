@@ -11,6 +11,7 @@ use system::{Deadline, Error, Level, Result, System, WriteGroup, WriteOptions, d
 
 use crate::Layout;
 use crate::instance::is_pickle;
+use crate::obstacle::{create_directory, move_special_file_aside, remove_file};
 
 encoding::words! {
     /// The frequency of a module or script, by its name in the configuration and the log.
@@ -119,8 +120,15 @@ pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency)
 /// # Errors
 /// Fails if the file cannot be written.
 pub fn mark_network_due(files: &mut WriteGroup<'_>, layout: &Layout, id: &str) -> Result<()> {
-    files.system().remove(end_record(layout, NETWORK_IS_DUE))?;
-    let path = format!("{}/{NETWORK_IS_DUE}", layout.instance_dir(id));
+    let (sys, directory) = (files.system(), layout.instance_dir(id));
+    let record = end_record(layout, NETWORK_IS_DUE);
+    // Also below a file.
+    if sys.exists(&record) {
+        remove_file(sys, &record)?;
+    }
+    let path = format!("{directory}/{NETWORK_IS_DUE}");
+    create_directory(sys, layout, &directory)?;
+    move_special_file_aside(sys, &path)?;
     // An empty file would not be flushed.
     files.write(path, &b"due\n"[..], WriteOptions::default().durable())
 }
@@ -202,6 +210,10 @@ pub fn confirm(sys: &System, layout: &Layout) -> Result<()> {
     let mut failed = Ok(());
     for name in ended {
         let record = end_record(layout, &name);
+        if sys.is_dir(&record) {
+            // Moved aside.
+            continue;
+        }
         let confirmed = match &*name {
             NETWORK_IS_DUE => sys.remove(layout.instance(NETWORK_IS_DUE)).map(drop),
             _ if name.ends_with(".once") => {

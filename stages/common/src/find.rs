@@ -294,8 +294,11 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
             false => userdata::forget_includes(&boot.sys, &boot.user_data_dirs()),
         };
         let written = boot.write_instance_data(instance);
-        if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
-            boot.sys.write(boot.layout.manual_clean(), "", WriteOptions::default())?;
+        let manual_clean = boot.layout.manual_clean();
+        if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
+            && !boot.sys.exists(&manual_clean)
+        {
+            boot.sys.write(manual_clean, "", WriteOptions::default())?;
         }
         forgotten.and(written)
     })();

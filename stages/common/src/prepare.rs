@@ -22,8 +22,7 @@ pub fn prepare_directories(boot: &Boot, record: &mut Record) {
         "sem",
         "data",
     ];
-    let run = ["", "sem"].map(|name| boot.layout.run(name));
-    let paths = run.into_iter().chain(cloud.map(|name| boot.layout.cloud(name)));
+    let paths = boot.layout.run_directories().into_iter().chain(cloud.map(|name| boot.layout.cloud(name)));
     let create = |path: String| state::create_directory(&boot.sys, &boot.layout, &path).err();
     let failed: Vec<String> = paths.filter_map(create).map(|e| e.to_string()).collect();
     for message in failed {

@@ -35,6 +35,7 @@ impl Record {
 
     pub(crate) fn begin(&mut self, boot: &Boot, uptime: f64, was_undecided: bool) {
         let (sys, layout) = (&boot.sys, &boot.layout);
+        state::prepare_run_directory(sys, layout);
         if boot.stage == StageName::Local {
             remove_stale_temporaries(boot);
             // The status is in it. An error is reported with those of the other directories.
