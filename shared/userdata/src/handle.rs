@@ -259,6 +259,7 @@ impl<'a> Handler<'a> {
     }
 
     fn script(&self, part: &Part<'_>, path: &str) -> Result<()> {
+        state::clear_path(self.sys, path)?;
         self.sys.write(path, to_unix_lines(&part.payload), WriteOptions::mode(0o700)).map(drop)
     }
 
@@ -270,7 +271,9 @@ impl<'a> Handler<'a> {
         let path = format!("{}/boothooks/{name}", self.dirs.instance);
         let content = to_unix_lines(&part.payload);
         let content = strip_header(&content);
-        if let Err(e) = self.sys.write(&path, content, WriteOptions::mode(0o700)) {
+        let written = state::clear_path(self.sys, &path)
+            .and_then(|()| self.sys.write(&path, content, WriteOptions::mode(0o700)));
+        if let Err(e) = written {
             self.failed.push(format!("{}: boothook {name}: {e}", self.source.name()));
             self.counts.skipped += 1;
             return;

@@ -74,6 +74,7 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
         dirs.failed.borrow_mut().insert(include.url.clone());
     }
     let content = fetched?.body;
+    state::clear_path(sys, &kept)?;
     sys.write(&kept, &content, WriteOptions::secret())?;
     Ok(content)
 }
@@ -109,6 +110,7 @@ pub fn is_failure_an_error(sys: &System) -> bool {
 ///
 /// Fails if it cannot be removed.
 pub fn forget(sys: &System, dirs: &Dirs) -> Result<()> {
+    state::clear_directory(sys, &format!("{}/data", dirs.instance))?;
     sys.remove_dir_all(format!("{}/{WITH_USER_DATA}", dirs.instance)).map(drop)
 }
 

@@ -109,6 +109,7 @@ impl PartHandlers {
         // Python's messages keep their line numbers; a program must begin with `#!`.
         let (content, mode) = if python { (&part.payload[..], 0o600) } else { (body, 0o700) };
         python_for(sys, &path)?;
+        state::clear_path(sys, &path)?;
         sys.write(&path, content, WriteOptions::mode(mode))?;
         self.load(sys, dirs, path, context)?;
         self.number += 1;

@@ -150,6 +150,28 @@ fn hook_that_writes(file: &str, log: &str) -> String {
 
 /// Cluster API on AWS: a boothook writes the file that another part includes.
 #[test]
+fn things_in_the_place_of_parts_are_moved_aside() {
+    let machine = Machine::new("in-the-way");
+    fs::create_dir_all(machine.top.join("instance/scripts/part-001/kept")).unwrap();
+    fs::write(machine.top.join("instance/boothooks"), "kept").unwrap();
+    let user = multipart(&[
+        ("Content-Type: text/x-shellscript", "#!/bin/sh\n"),
+        ("Content-Type: text/cloud-boothook", "#!/bin/sh\n"),
+    ]);
+    for warnings in [2, 0] {
+        let boot = machine.boot(&user, "", "");
+        let counts = boot.result.unwrap().user;
+        assert_eq!((counts.boothooks, counts.skipped), (1, 0));
+        assert_eq!(boot.warnings.len(), warnings, "{:?}", boot.warnings);
+        assert!(boot.warnings.iter().all(|text| text.contains(" was in the way ")), "{:?}", boot.warnings);
+        assert_eq!(machine.read("instance/scripts/part-001"), "#!/bin/sh\n");
+    }
+    fs::write(machine.top.join("instance/data"), "kept").unwrap();
+    userdata::forget_includes(&System::new("/"), &machine.dirs()).unwrap();
+    assert!(!machine.top.join("instance/data").exists());
+}
+
+#[test]
 fn boothooks_run_before_a_missing_file_is_included() {
     let machine = Machine::new("early-boothook");
     let (file, log) = (machine.path("secret"), machine.path("log"));
