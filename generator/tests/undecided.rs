@@ -84,6 +84,21 @@ fn decision_is_deferred_only_where_devices_can_appear() {
     }
 }
 
+/// /run is full, or something is in the place of the files.
+#[test]
+fn a_decision_that_cannot_be_recorded_is_used() {
+    for (settings, expected) in [("settle: 0\npolicy: search,notfound=enabled\n", true), ("", false)] {
+        let sandbox = machine("unrecorded", settings);
+        for name in ["undecided", "cloud.cfg", ".ds-identify.result"] {
+            std::fs::create_dir_all(sandbox.path(&format!("/run/cloud-init/{name}"))).unwrap();
+        }
+        assert_eq!(generate(&sandbox, &[VM]), 0);
+        assert_eq!(state(&sandbox)[0], expected, "{settings}");
+        let log = sandbox.read("/run/cloud-init/ds-identify.log");
+        assert!(log.contains("the decision is used without it"), "{log}");
+    }
+}
+
 #[test]
 fn device_appears_while_udev_is_busy() {
     let sandbox = machine("late", "");

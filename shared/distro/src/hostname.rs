@@ -65,6 +65,17 @@ pub fn get_variable(text: &str, key: &str) -> Option<String> {
     Some(line.trim().trim_matches(['"', '\'']).to_string())
 }
 
+/// Returns the failure of one of two steps that do not depend on each other; if both fail, the first is logged.
+fn both(sys: &System, first: Result<()>, second: Result<()>) -> Result<()> {
+    match (first, second) {
+        (Err(first), Err(second)) => {
+            warning!(sys, "{first}");
+            Err(second)
+        }
+        (first, second) => first.and(second),
+    }
+}
+
 impl Distro {
     /// Sets the hostname, now and for later boots. Without `create_file` a missing /etc/hostname is not created.
     ///
@@ -83,16 +94,18 @@ impl Distro {
                 // hostnamectl needs D-Bus, which may not be up yet; the file and the kernel's hostname do not.
                 Err(e) => {
                     debug!(sys, "{e}; writing a new file");
-                    self.write_hostname(sys, name, create_file)?;
-                    sys.set_kernel_hostname(name)
+                    let written = self.write_hostname(sys, name, create_file);
+                    both(sys, written, sys.set_kernel_hostname(name))
                 }
             };
         }
-        self.write_hostname(sys, name, create_file)?;
-        if self.hostname == HostnameMethod::FileAndHostnamectl && systemd {
-            return sys.run(&Command::new(["hostnamectl", "--transient", "set-hostname", name])).map(drop);
-        }
-        sys.set_kernel_hostname(name)
+        let written = self.write_hostname(sys, name, create_file);
+        let set = if self.hostname == HostnameMethod::FileAndHostnamectl && systemd {
+            sys.run(&Command::new(["hostnamectl", "--transient", "set-hostname", name])).map(drop)
+        } else {
+            sys.set_kernel_hostname(name)
+        };
+        both(sys, written, set)
     }
 
     /// Writes the hostname to its file only.
@@ -166,6 +179,21 @@ mod tests {
             assert_eq!(parse_hostname(after), Some("new"));
         }
         assert_eq!(parse_hostname("# none\n\n"), None);
+    }
+
+    #[test]
+    fn the_hostname_is_set_if_its_file_cannot_be_written() {
+        for distro in ["debian", "rhel", "alpine"] {
+            let top = scratch::TempDir::new();
+            let sys = System::new(&top);
+            for file in [HOSTNAME_FILE, "/etc/sysconfig/network"] {
+                sys.create_dir_all(file, 0o755).unwrap();
+            }
+            let failed = Distro::named(distro).unwrap().set_hostname(&sys, "new", true).unwrap_err();
+            assert!(failed.to_string().contains("/etc/"), "{distro}: {failed}");
+            let is_set = |effect: &system::Effect| matches!(effect, system::Effect::Other { what } if what == "hostname new");
+            assert!(sys.effects().iter().any(is_set), "{distro}: {:?}", sys.effects());
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use system::{Error, Result};
 
 use crate::facts::{self, Facts, TimeLimits};
 use crate::log::Log;
-use crate::paths::{Env, Paths, Roots};
+use crate::paths::{Env, Paths, RootedPath, Roots};
 use crate::pending;
 use crate::plan::plan;
 use crate::undecided::UndecidedState;
@@ -102,6 +102,11 @@ fn decide_once(force: bool, undecided_link: Option<&str>, facts: &Facts<'_>) -> 
         facts.log.line(1, &reason);
         return Ok(Outcome::Decided(Decision { enablement, reason }));
     }
+    // A full /run must not keep the boot from its metadata.
+    let write = |path: &RootedPath, text: &str| {
+        let written = facts.roots.write(path, text);
+        written.inspect_err(|e| facts.log.error(format!("{e}; the decision is used without it"))).is_ok()
+    };
     let plan = plan(facts);
     if plan.enablement != Enablement::SwitchedOff {
         facts.log.line(0, facts.dump());
@@ -121,14 +126,15 @@ fn decide_once(force: bool, undecided_link: Option<&str>, facts: &Facts<'_>) -> 
                 reasons,
             };
             state.reasons.iter().for_each(|reason| facts.log.line(0, format!("undecided: {reason}")));
-            facts.roots.write(&paths.undecided, &state.to_text())?;
-            return Ok(Outcome::Undecided(state.reasons));
+            if write(&paths.undecided, &state.to_text()) {
+                return Ok(Outcome::Undecided(state.reasons));
+            }
         }
     }
     if let Some(text) = &plan.config {
-        facts.roots.write(&paths.result_config, text)?;
+        write(&paths.result_config, text);
     }
-    facts.roots.write(&paths.result, &format!("{}\n", plan.enablement.exit_code()))?;
+    write(&paths.result, &format!("{}\n", plan.enablement.exit_code()));
     Ok(Outcome::Decided(Decision { enablement: plan.enablement, reason: plan.reason }))
 }
 

@@ -286,13 +286,14 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
         Some(types) => &types.iter().map(|KeyType(kind)| kind.clone()).collect(),
         None => &defaults,
     };
-    let is_generated = generate_missing(context, wanted, keys.ssh_quiet_keygen);
+    let is_done = generate_missing(context, wanted, keys.ssh_quiet_keygen);
     // A dry run generates a key without a file.
     let has_any =
-        || is_generated || sys.list(SSH_DIR).is_ok_and(|names| names.iter().any(|n| is_private_host_key(n)));
+        || is_done || sys.list(SSH_DIR).is_ok_and(|names| names.iter().any(|n| is_private_host_key(n)));
     if !wanted.is_empty() && wanted != &defaults && sys.which("ssh-keygen").is_some() && !has_any() {
         warning!(sys, "ssh_genkeytypes: cannot generate any of these types; generating the default ones");
-        generate_missing(context, &defaults, keys.ssh_quiet_keygen);
+        let others: Vec<String> = defaults.iter().filter(|kind| !wanted.contains(kind)).cloned().collect();
+        generate_missing(context, &others, keys.ssh_quiet_keygen);
     }
 }
 
@@ -301,10 +302,10 @@ fn is_private_host_key(name: &str) -> bool {
     name.starts_with("ssh_host_") && name.ends_with("_key")
 }
 
-/// Generates the keys of these types that do not exist. Returns whether one was generated.
+/// Generates the keys of these types that do not exist. Returns whether one was generated, or others are not worth a try.
 fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> bool {
     let sys = context.sys;
-    let mut is_generated = false;
+    let mut is_done = false;
     for kind in types {
         if is_forbidden(sys, kind) {
             debug!(sys, "no {kind} host key: not allowed in FIPS mode");
@@ -320,14 +321,20 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
             sys.log_error(Level::Warning, sys.remove(&path));
         }
         match generate_one(context, kind, &path, quiet) {
-            Ok(()) => is_generated = true,
+            Ok(()) => is_done = true,
             Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
                 debug!(sys, "no {kind} host key: not supported by ssh-keygen");
             }
-            Err(e) => warning!(sys, "no {kind} host key at {path}: {e}"),
+            Err(e) => {
+                warning!(sys, "no {kind} host key at {path}: {e}");
+                // A program that hangs does so for each type.
+                if e.kind() == Some(std::io::ErrorKind::TimedOut) {
+                    return true;
+                }
+            }
         }
     }
-    is_generated
+    is_done
 }
 
 /// Returns whether FIPS mode forbids a type of keys.

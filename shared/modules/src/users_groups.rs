@@ -309,8 +309,13 @@ impl<'a> UserCreator<'a> {
             self.existing.remove(name);
         }
         let mut new = !self.existing.contains(name);
+        let mut failed = Vec::new();
         if new {
-            context.distro.add_user(sys, &add, self.is_ubuntu_core)?;
+            match context.distro.add_user(sys, &add, self.is_ubuntu_core) {
+                // useradd creates the account before the home directory, which may be on a disk that is full or not writable.
+                Err(e) if sys.user(name).is_some() => failed.push(e),
+                added => added?,
+            }
             self.existing.insert(name.to_string());
         } else {
             info!(sys, "user {name} already exists; not created");
@@ -322,7 +327,7 @@ impl<'a> UserCreator<'a> {
             warning!(sys, "user {name}: {e}");
         }
         // The keys are installed even if password or rules fail: the owner needs them to log in and repair these.
-        let mut failed: Vec<Error> = self.set_password(user, new).err().into_iter().collect();
+        failed.extend(self.set_password(user, new).err());
         for (rules, file) in [
             (keys.doas.iter().map(|line| line.0.clone()).collect(), &mut self.doas),
             (keys.sudo.0.clone(), &mut self.sudo),

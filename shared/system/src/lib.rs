@@ -138,8 +138,8 @@ pub use plan::{Cause, RecordedEffect};
 pub use plan_dir::PlanDir;
 pub use root::Root;
 pub use signals::{
-    BlockedSignals, block_file_size_signal, block_interrupts, block_signals, exec_when_interrupted,
-    exit_code_of_signal, restore_default_sigpipe,
+    BlockedSignals, block_interrupts, block_signals, exec_when_interrupted, exit_code_of_signal,
+    prepare_signals, restore_default_sigpipe,
 };
 pub use stream::Streams;
 pub use subreaper::{Subreaper, terminate_programs};

@@ -6,18 +6,24 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, signal};
 
-/// Restores the default action of SIGPIPE: the process exits when the reader of its output does (`| head`).
 #[allow(unsafe_code)]
-pub fn restore_default_sigpipe() {
+fn restore_default(number: Signal) {
     // SAFETY: sets the kernel's default action, no handler; it cannot fail for a valid signal.
-    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
+    let _ = unsafe { signal(number, SigHandler::SigDfl) };
 }
 
-/// Blocks SIGXFSZ, so that a write over the limit of a file's size is an error and not the end of the process. Programs that it
-/// starts do not inherit this.
-pub fn block_file_size_signal() {
+/// Restores the default action of SIGPIPE: the process exits when the reader of its output does (`| head`).
+pub fn restore_default_sigpipe() {
+    restore_default(Signal::SIGPIPE);
+}
+
+/// Blocks SIGXFSZ, so that a write over the limit of a file's size is an error and not the end of the process; programs that it
+/// starts do not inherit this. Restores the default action of SIGCHLD, which an init system may ignore: the kernel would then
+/// discard the exit status of programs.
+pub fn prepare_signals() {
     // It cannot fail for a valid set.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
+    restore_default(Signal::SIGCHLD);
 }
 
 /// Blocks all signals in this thread, so that they interrupt the stage itself, as without the thread.
@@ -122,7 +128,7 @@ mod tests {
     #[test]
     fn a_write_over_the_limit_of_a_file_is_an_error() {
         if std::env::var_os("HAS_LIMIT").is_some() {
-            block_file_size_signal();
+            prepare_signals();
             let top = scratch::TempDir::new();
             let written = System::new(&top).write("/f", vec![0; 1 << 20], crate::WriteOptions::default());
             assert!(written.unwrap_err().to_string().contains("too large"));
@@ -131,6 +137,23 @@ mod tests {
         let child = "ulimit -f 8 && HAS_LIMIT=1 exec \"$0\" --exact \
                      signals::tests::a_write_over_the_limit_of_a_file_is_an_error";
         let child = Command::new(["sh", "-c", child, &std::env::current_exe().unwrap().to_string_lossy()]);
+        System::new("/").run(&child).unwrap();
+    }
+
+    #[test]
+    fn an_ignored_sigchld_does_not_hide_the_status_of_programs() {
+        if std::env::var_os("IGNORES_CHILDREN").is_some() {
+            prepare_signals();
+            let status = System::new("/").run(&Command::new(["sh", "-c", "exit 3"]));
+            assert!(status.unwrap_err().to_string().contains("exit code 3"));
+            return;
+        }
+        // A shell cannot ignore SIGCHLD for its children.
+        let child = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); \
+                     os.environ['IGNORES_CHILDREN'] = '1'; os.execv(sys.argv[1], sys.argv[1:])";
+        let test = "signals::tests::an_ignored_sigchld_does_not_hide_the_status_of_programs";
+        let own = std::env::current_exe().unwrap();
+        let child = Command::new(["python3", "-c", child, &own.to_string_lossy(), "--exact", test]);
         System::new("/").run(&child).unwrap();
     }
 

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         return per::run(&words);
     }
     system::restore_default_sigpipe();
-    system::block_file_size_signal();
+    system::prepare_signals();
     match arguments::parse(&called, words) {
         Parsed::Run { global, command, warnings } => {
             for warning in warnings {

@@ -22,7 +22,7 @@ pub fn run_guarded(
     stage: StageName,
     steps: impl FnOnce(&mut Boot, &mut Record),
 ) -> ExitCode {
-    system::block_file_size_signal();
+    system::prepare_signals();
     let args = match args::from_env() {
         Ok(args) => args,
         Err(message) => {

@@ -105,6 +105,19 @@ fn fields_that_chpasswd_refuses_are_written() {
     }
 }
 
+/// useradd creates the account first, and exits 12 if it cannot create the home directory.
+#[test]
+fn an_account_without_a_home_gets_its_password_and_rules() {
+    let sandbox = machine(
+        "users: [{name: mia, passwd: $6$h, lock_passwd: false, sudo: ['ALL=(ALL) ALL'], groups: [adm]}]",
+    );
+    sandbox.stub("useradd", "echo $1:x:7:7::/home/$1: >>/etc/passwd; echo no home >&2; exit 12");
+    let failed = sandbox.run(&users_groups::MODULE).unwrap_err().to_string();
+    assert!(failed.contains("no home"), "{failed}");
+    assert!(sandbox.calls().contains("chpasswd -e\n< mia:$6$h\n"), "{}", sandbox.calls());
+    assert!(sandbox.file("/etc/sudoers.d/90-cloud-init-users").0.contains("mia ALL=(ALL) ALL"));
+}
+
 /// A name that useradd refuses must not leave a machine that nobody can log in to.
 #[test]
 fn the_default_user_replaces_a_refused_name() {
@@ -464,6 +477,16 @@ fn a_wrong_disable_root_does_not_open_root() {
 const HOST_KEY: &str = "/etc/ssh/ssh_host_rsa_key";
 
 const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
+
+#[test]
+fn a_type_of_host_key_that_failed_is_not_tried_again() {
+    let sandbox = machine("users: []\nssh_genkeytypes: [ed25519]");
+    sandbox.stub("ssh-keygen", "case $* in *ed25519*) exit 1;; esac");
+    sandbox.run(&ssh::MODULE).unwrap();
+    let calls = sandbox.calls();
+    let counts = ["ed25519", "rsa", "ecdsa"].map(|kind| calls.matches(&format!("-t {kind} ")).count());
+    assert_eq!(counts, [1, 1, 1], "{calls}");
+}
 
 #[test]
 fn login_keys_do_not_wait_for_host_keys() {
