@@ -21,6 +21,11 @@ impl<T: Default> Named<T> {
 
 impl<T> Named<T> {
     /// Returns the value of a name, if there is one.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        Some(&self.entries[*self.index.get(name)?].1)
+    }
+
+    /// As [`Named::get`], to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         Some(&mut self.entries[*self.index.get(name)?].1)
     }

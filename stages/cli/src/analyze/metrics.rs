@@ -1,5 +1,7 @@
 //! `analyze metrics`: the last boot in Prometheus' text format, for the textfile collector of node_exporter.
 
+use sort::Named;
+
 use super::event::Event;
 use super::plot::Kind;
 use super::plot::details::{self, Detail};
@@ -62,8 +64,11 @@ pub fn text(events: &[Event], log: &str, now: i64) -> Option<String> {
     ] {
         out += &format!("# HELP cloud_init_{name} {help}\n# TYPE cloud_init_{name} gauge\n");
         // A step that ran twice has its last time: a series has one value.
-        let is_last = |at: usize| !values[at + 1..].iter().any(|(labels, _)| *labels == values[at].0);
-        for (_, (labels, value)) in values.iter().enumerate().filter(|(at, _)| is_last(*at)) {
+        let mut last = Named::default();
+        for (labels, value) in values {
+            *last.entry(&labels) = value;
+        }
+        for (labels, value) in last.entries {
             out += &format!("cloud_init_{name}{labels} {value}\n");
         }
     }

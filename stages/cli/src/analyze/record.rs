@@ -1,6 +1,8 @@
 //! Groups events into boots: the stages and the time that each part took. A boot starts with the local stage. An event
 //! without its counterpart is skipped.
 
+use sort::Named;
+
 use super::event::{Event, Kind};
 use super::time::SECOND;
 
@@ -30,34 +32,36 @@ pub enum Step<'a> {
 pub fn records(events: &[Event]) -> Vec<Record<'_>> {
     let mut records = Vec::new();
     let mut record = Record::default();
-    let mut open: Vec<&Event> = Vec::new();
+    // The starts without a finish so far, by name, and how many there are: a log may have thousands.
+    let (mut open, mut opened) = (Named::<Vec<&Event>>::default(), 0);
     let mut is_part = false;
     record.begin = events.first().map_or(0, |e| e.at);
     for (i, event) in events.iter().enumerate() {
         if event.kind == Kind::Finish {
             if is_part {
                 is_part = false;
-            } else if let Some(at) = open.iter().rposition(|e| e.name == event.name) {
-                let start = open.remove(at);
+            } else if let Some(start) = open.get_mut(&event.name).and_then(Vec::pop) {
+                opened -= 1;
                 record.steps.push(Step::End(start, event));
                 record.total += event.at - start.at;
             }
             continue;
         }
         if event.name == "init-local" && !record.steps.is_empty() {
-            open.clear();
+            (open, opened) = (Named::default(), 0);
             records.push(std::mem::replace(&mut record, Record { begin: event.at, ..Record::default() }));
         }
         match events.get(i + 1).filter(|next| next.name == event.name) {
             // A stage is not a part of another one.
-            Some(next) if next.kind == Kind::Finish && !open.is_empty() => {
+            Some(next) if next.kind == Kind::Finish && opened > 0 => {
                 is_part = true;
                 record.steps.push(Step::Part(event, next));
             }
             // Logged twice: by the welcome line and by the stage.
             Some(next) if next.kind == Kind::Start => {}
             _ => {
-                open.push(event);
+                open.entry(&event.name).push(event);
+                opened += 1;
                 record.steps.push(Step::Begin(event));
             }
         }
@@ -169,6 +173,7 @@ mod tests {
             ("-a +b +b/c -b/c -b", "[b (b/c) 0.3]"),
             ("+a +a/b +a/c -a/c -a", "[a a/b (a/c) 0.4]"),
             ("+a +b +c -a -b -c", "[a b c 0.3 0.3 0.3]"),
+            ("+a +b +a -b -a -a -a", "[a b a 0.2 0.2 0.5]"),
             ("+a -a +b", "[a 0.1 b]"),
             ("+init-local +init-local +x -x -init-local +init-local", "[init-local (x) 0.3] [init-local]"),
             ("+x +y +init-local -init-local", "[x y] [init-local 0.1]"),

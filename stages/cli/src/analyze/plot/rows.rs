@@ -102,7 +102,9 @@ fn of_events(record: &Record<'_>) -> Vec<Row> {
             Step::Begin(start) => rows.push(of_step(start, None)),
             Step::Part(start, finish) => rows.push(of_step(start, Some(finish))),
             Step::End(start, finish) => {
-                if let Some(row) = rows.iter_mut().find(|row| row.lines.is_some_and(|l| l.0 == start.line)) {
+                // They are in the order of their lines.
+                let at = rows.partition_point(|row| row.lines.is_some_and(|lines| lines.0 < start.line));
+                if let Some(row) = rows.get_mut(at) {
                     *row = of_step(start, Some(finish));
                 }
             }
