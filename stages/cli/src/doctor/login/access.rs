@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use config::Node;
 use modules::{is_cut, key_of, key_paths};
-use system::User as Account;
+use sort::Named;
+use system::{Group, User as Account};
 
 use super::super::{pam, results};
 use super::profile;
@@ -51,6 +52,39 @@ struct Keys {
     kinds: Vec<(String, usize)>,
 }
 
+/// What is read once for all users: there may be thousands.
+pub struct Known<'a> {
+    machine: &'a Machine,
+    /// Whether there are errors of the modules that write keys.
+    has_errors: bool,
+    has_shadow: bool,
+    groups: Vec<Group>,
+    /// The places of the groups of each member, and of each number, by `:NUMBER`.
+    places: Named<Vec<usize>>,
+}
+
+impl Known<'_> {
+    pub fn new(machine: &Machine, has_errors: bool, has_shadow: bool) -> Known<'_> {
+        let (groups, mut places) = (machine.sys.groups(), Named::<Vec<usize>>::default());
+        for (at, group) in groups.iter().enumerate() {
+            places.entry(&format!(":{}", group.gid)).push(at);
+            for member in &group.members {
+                places.entry(member).push(at);
+            }
+        }
+        Known { machine, has_errors, has_shadow, groups, places }
+    }
+
+    /// Returns the groups of a user, in the order of the file.
+    fn groups(&self, account: &Account) -> Vec<&Group> {
+        let of = |name: &str| self.places.get(name).into_iter().flatten().copied();
+        let mut own: Vec<usize> = of(&account.name).chain(of(&format!(":{}", account.gid))).collect();
+        sort::sort(&mut own);
+        own.dedup();
+        own.into_iter().map(|at| &self.groups[at]).collect()
+    }
+}
+
 /// The ways in which a user can log in, and what is wrong with them.
 #[derive(Default)]
 pub struct Access {
@@ -65,7 +99,6 @@ pub struct Access {
     /// The line of PAM's rules, or of the shell's start files, that refuses the user, and why.
     pub refused_by_line: Option<(String, String)>,
     pub problems: Vec<(String, String)>,
-    pub unread: Vec<String>,
 }
 
 impl Access {
@@ -73,69 +106,64 @@ impl Access {
         self.problems.push((problem, remedy.to_string()));
     }
 
-    /// Returns the ways from an ordinary client or, if sshd refuses those, from one that it does not refuse. `has_errors`: of the modules
-    /// that write keys.
+    /// Returns the ways from an ordinary client or, if sshd refuses those, from one that it does not refuse: by its settings for each.
     pub fn of(
-        machine: &Machine,
+        known: &Known<'_>,
+        settings: &[Sshd],
         user: &User<'_>,
         account: &Account,
         merged: &Node,
-        runs_sshd: bool,
-        has_errors: bool,
     ) -> Access {
-        let settings = if runs_sshd { Sshd::of(machine, &user.name) } else { Vec::new() };
-        let mut all = settings.into_iter().map(Some).chain([None]);
-        let ordinary = all.next().flatten();
-        let of = |sshd| Access::by(machine, user, account, merged, sshd, has_errors);
-        let access = of(ordinary);
+        let of = |sshd| Access::by(known, user, account, merged, sshd);
+        let access = of(settings.first());
         let is_refused = |access: &Access| !access.problems.is_empty() || access.refused_password().is_some();
         match is_refused(&access) {
             true => {
-                all.flatten().map(|sshd| of(Some(sshd))).find(|other| !is_refused(other)).unwrap_or(access)
+                let mut others = settings.iter().skip(1).map(|sshd| of(Some(sshd)));
+                others.find(|other| !is_refused(other)).unwrap_or(access)
             }
             false => access,
         }
     }
 
     fn by(
-        machine: &Machine,
+        known: &Known<'_>,
         user: &User<'_>,
         account: &Account,
         merged: &Node,
-        sshd: Option<Sshd>,
-        has_errors: bool,
+        sshd: Option<&Sshd>,
     ) -> Access {
+        let (machine, has_errors) = (known.machine, known.has_errors);
         let sys = &machine.sys;
         let mut access = Access { is_of_disk: !sys.is_live(), ..Access::default() };
         let gets_keys = user.gets(&KEY_SOURCES, merged, "ssh_authorized_keys");
         let shell = account.shell.as_str();
         if distro::ends_login(shell) {
             // A command that sshd forces, such as that of SFTP, needs no shell.
-            let is_forced = sshd.as_ref().is_some_and(|sshd| !sshd.is_none("forcecommand"));
+            let is_forced = sshd.is_some_and(|sshd| !sshd.is_none("forcecommand"));
             if gets_keys && !is_forced {
                 access.problem(format!("the shell {shell} ends each login"), "choose another one (shell:)");
             }
             return access;
         }
-        let groups = sys.groups();
-        let own = groups.iter().filter(|g| g.gid == account.gid || g.members.contains(&user.name));
+        let own = known.groups(account).into_iter();
         let (gids, groups): (Vec<u32>, Vec<&str>) = own.map(|group| (group.gid, group.name.as_str())).unzip();
         // A link, such as /bin, may lead to another directory.
         let program = sys.real_path(shell).filter(|_| sys.is_live());
         let closed_shell = program.and_then(|program| closed_directory(machine, &program, account, &gids));
         let mut has_shell = access.shell(machine, shell, closed_shell.as_deref());
-        let keys = access.keys(machine, account, &gids, sshd.as_ref(), closed_shell.is_some());
-        let refusal = sshd.as_ref().and_then(|sshd| sshd.refusal(&user.name, &groups));
-        access.password_refused_by = sshd.as_ref().and_then(|sshd| sshd.password_refusal(&user.name));
+        let keys = access.keys(machine, account, &gids, sshd, closed_shell.is_some());
+        let refusal = sshd.and_then(|sshd| sshd.refusal(&user.name, &groups));
+        access.password_refused_by = sshd.and_then(|sshd| sshd.password_refusal(&user.name));
         // A password of a user whom sshd does not let in anyway is for the console.
         if let Some(keyword) =
             refusal.filter(|_| gets_keys || keys.has_file || access.password_refused_by.is_none())
         {
-            let place = sshd.as_ref().map_or(String::new(), |sshd| sshd.place_of(machine, keyword));
+            let place = sshd.map_or(String::new(), |sshd| sshd.place_of(machine, keyword));
             let problem = format!("sshd refuses the user by its setting {keyword}{place}");
             access.problem(problem, "change the setting, then: systemctl reload ssh");
         }
-        if let Some(sshd) = &sshd {
+        if let Some(sshd) = sshd {
             let keyword =
                 access.refusing_setting(machine, account, sshd, &keys, gets_keys).unwrap_or_default();
             let mut rows = REFUSALS.lines().map(|row| row.splitn(3, '|').collect::<Vec<_>>());
@@ -150,7 +178,7 @@ impl Access {
                 access.has_key &= access.refused_by_line.is_none();
             }
         }
-        if sshd.as_ref().is_none_or(|sshd| sshd.is_none("forcecommand"))
+        if sshd.is_none_or(|sshd| sshd.is_none("forcecommand"))
             && let Some(refusal) = profile::refusal(sys, account)
         {
             access.refused_by_line.get_or_insert(refusal);
@@ -168,31 +196,26 @@ impl Access {
             };
             access.problem(problem, &remedy);
         }
-        match sys.read_text("/etc/shadow") {
-            Ok(shadow) => {
-                let has_row = |text: &str, start: &str| text.lines().any(|line| line.starts_with(start));
-                let (in_shadow, in_passwd) = (format!("{}:", user.name), format!("{}:x:", user.name));
-                let uses_pam = sshd.as_ref().is_some_and(|sshd| sshd.is_yes("usepam"));
-                if uses_pam
-                    && !has_row(&shadow, &in_shadow)
-                    && sys.read_text("/etc/passwd").is_ok_and(|passwd| has_row(&passwd, &in_passwd))
-                {
-                    let problem = "/etc/shadow has no line for the user, so PAM refuses the account";
-                    access.problem(problem.into(), "pwconv adds the line");
-                    access.has_key = false;
-                }
-                let needs_unlocked =
-                    sshd.as_ref().is_some_and(|sshd| sshd.values("usepam").next() == Some("no"));
-                let is_only_way = user.gets(&PASSWORD_SOURCES, merged, "password") && !gets_keys;
-                access.password(&shadow, user, is_only_way, needs_unlocked, sys.clock().wall());
+        if known.has_shadow {
+            let shadow = sys.account_line("/etc/shadow", &user.name);
+            let is_shadowed = |line: String| line.split(':').nth(1) == Some("x");
+            if sshd.is_some_and(|sshd| sshd.is_yes("usepam"))
+                && shadow.is_none()
+                && sys.account_line("/etc/passwd", &user.name).is_some_and(is_shadowed)
+            {
+                let problem = "/etc/shadow has no line for the user, so PAM refuses the account";
+                access.problem(problem.into(), "pwconv adds the line");
+                access.has_key = false;
             }
-            Err(e) if Machine::is_root() => access.unread.push(e.to_string()),
-            Err(_) => {}
+            let needs_unlocked = sshd.is_some_and(|sshd| sshd.values("usepam").next() == Some("no"));
+            let is_only_way = user.gets(&PASSWORD_SOURCES, merged, "password") && !gets_keys;
+            let shadow = shadow.unwrap_or_default();
+            access.password(&shadow, user, is_only_way, needs_unlocked, sys.clock().wall());
         }
         if access.has_password
             && !access.has_key
             && access.password_refused_by.is_none()
-            && let Some(sshd) = sshd.as_ref().filter(|sshd| sshd.is_yes("usepam"))
+            && let Some(sshd) = sshd.filter(|sshd| sshd.is_yes("usepam"))
             && let service = sshd.values("pamservicename").next().unwrap_or("sshd")
             && let Some(refusal) = pam::refusal(sys, service, &pam::PASSWORD, account, &groups)
         {
@@ -340,18 +363,15 @@ impl Access {
         settings.into_iter().find_map(|(refuses, setting)| refuses.then_some(setting))
     }
 
-    /// Checks the user's line of shadow(5). Without PAM sshd refuses a locked account.
+    /// Checks the user's line of shadow(5), empty if there is none. Without PAM sshd refuses a locked account.
     fn password(
         &mut self,
-        shadow: &str,
+        line: &str,
         user: &User<'_>,
         is_only_way: bool,
         needs_unlocked: bool,
         now: Duration,
     ) {
-        let Some(line) = shadow.lines().find(|line| line.split(':').next() == Some(&user.name)) else {
-            return;
-        };
         let fields: Vec<&str> = line.split(':').collect();
         let hash = fields.get(1).copied().unwrap_or_default();
         let is_locked = hash.starts_with(['!', '*']) || hash == "x";
@@ -591,6 +611,26 @@ mod tests {
             let account = &system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\n")[0];
             let (problem, remedy) = without_keys(&machine, &user, account, &merged, &keys, has_errors);
             assert!(format!("{problem}\n{remedy}").contains(expected), "{text}: {problem}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn the_groups_of_a_user_are_those_of_its_number_and_of_its_memberships() {
+        let root = scratch::TempDir::new();
+        let global =
+            crate::arguments::GlobalOptions { root: root.display().to_string(), ..Default::default() };
+        root.put("etc/group", "b:x:7:amy,amy\nx:x:8:bob\na:x:1000:\nc:x:1000:amy\n1000:x:9:1000\n");
+        let machine = Machine::open(&global);
+        let known = Known::new(&machine, false, false);
+        for (account, expected) in [
+            ("amy:x:1000:1000::/home/amy:/bin/sh", &["b", "a", "c"][..]),
+            ("bob:x:1001:7::/home/bob:/bin/sh", &["b", "x"]),
+            ("1000:x:1002:1002::/home/c:/bin/sh", &["1000"]),
+            ("eve:x:1003:1003::/home/eve:/bin/sh", &[]),
+        ] {
+            let groups = known.groups(&system::parse_passwd(account)[0]);
+            let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+            assert_eq!(names, expected, "{account}");
         }
     }
 

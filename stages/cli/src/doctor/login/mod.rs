@@ -7,6 +7,7 @@ mod server;
 mod sshd;
 mod users;
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 
 use config::{Node, Position};
@@ -20,9 +21,9 @@ use super::{firewall, history, results, tcp_wrappers};
 use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 use crate::units;
-use access::{Access, KEY_SOURCES};
+use access::{Access, KEY_SOURCES, Known};
 use server::{NO_HOST_KEYS, SERVERS, addresses, algorithms, passwords, server};
-use sshd::Sshd;
+use sshd::{MAX_USERS, Server, Sshd};
 use users::User;
 
 pub use users::configured_users;
@@ -78,7 +79,6 @@ impl Seen {
         for (problem, remedy) in access.problems {
             page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
         }
-        page.findings.unread.extend(access.unread);
     }
 }
 
@@ -109,19 +109,37 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
             || finding.place.contains("users_groups")
             || finding.shows("users_groups")
     });
-    let mut seen = Seen::default();
+    let shadow = sys.read_text("/etc/shadow");
+    let known = Known::new(machine, has_errors, shadow.is_ok());
+    let mut sshd = if runs_sshd { Server::new(machine) } else { Server::default() };
+    // Asked first, because the number of users about whom it is asked is limited.
+    sshd.settings(machine, "root");
+    let (mut seen, mut configured) = (Seen::default(), BTreeMap::<String, usize>::new());
+    let earlier = page.findings.all.len();
     for user in &users {
-        let Some(account) = accounts.iter().find(|account| account.name == user.name) else {
-            without_account(machine, user, log, has_errors, page);
+        configured.insert(user.name.clone(), 0);
+        let Some(account) = sys.user(&user.name) else {
+            without_account(machine, user, log, has_errors, earlier, page);
             continue;
         };
-        let access = Access::of(machine, user, account, merged, runs_sshd, has_errors);
-        seen.add(machine, user, account, access, page);
+        let access = Access::of(&known, sshd.settings(machine, &user.name), user, &account, merged);
+        seen.add(machine, user, &account, access, page);
     }
-    let is_other = |account: &&Account| users.iter().all(|user| user.name != account.name);
+    if let Err(e) = shadow
+        && Machine::is_root()
+        && !seen.lines.is_empty()
+    {
+        page.findings.unread.push(e.to_string());
+    }
+    let is_other = |account: &&Account| !configured.contains_key(&account.name);
     for account in accounts.iter().filter(is_other).filter(|account| is_human(account)) {
+        // What follows asks only whether there is such a user.
+        if seen.can_use_ssh {
+            break;
+        }
         let user = User { name: account.name.clone(), at: Position::default(), map: None, is_default: false };
-        let access = Access::of(machine, &user, account, &Node::default(), runs_sshd, has_errors);
+        let settings = sshd.settings(machine, &account.name);
+        let access = Access::of(&known, settings, &user, account, &Node::default());
         seen.can_login |= access.has_way();
         seen.can_use_ssh |= access.can_use_ssh();
         // Unless passwords of SSH are wanted, root's is for the console.
@@ -138,8 +156,11 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
         let problem = "it does not exist, so accounts are refused";
         page.findings.error("/etc/shadow", problem, "restore it from /etc/shadow-, or make it: pwconv");
     }
+    if sshd.is_cut {
+        page.findings.unread.push(format!("sshd's settings for more than {MAX_USERS} users"));
+    }
     if runs_sshd {
-        connections(machine, merged, page);
+        connections(machine, merged, sshd.settings(machine, "root"), page);
     }
     // Beside a user who can use SSH, a password may be for the console only.
     for (place, name, keyword) in seen.refused.drain(..).filter(|_| !seen.can_use_ssh) {
@@ -152,7 +173,8 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
         let file = match merged.get("ssh_pwauth").filter(|node| node.as_bool() == Some(false)) {
             Some(node) if keyword != "PermitRootLogin" => format!(" (ssh_pwauth is false, {})", node.at),
             _ => {
-                Sshd::of(machine, &name).first().map_or(String::new(), |sshd| sshd.place_of(machine, keyword))
+                let settings = sshd.settings(machine, &name).first();
+                settings.map_or(String::new(), |sshd| sshd.place_of(machine, keyword))
             }
         };
         let problem = format!("user {name} has a password and no SSH key, and sshd refuses {what}{file}");
@@ -189,15 +211,22 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     page.section("login", "Users", seen.lines.clone(), json!(seen.lines));
 }
 
-/// Reports a configured user without an account.
-fn without_account(machine: &Machine, user: &User<'_>, log: &BootLog, has_errors: bool, page: &mut Page) {
+/// Reports a configured user without an account. `earlier` is the number of findings before those about users.
+fn without_account(
+    machine: &Machine,
+    user: &User<'_>,
+    log: &BootLog,
+    has_errors: bool,
+    earlier: usize,
+    page: &mut Page,
+) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let (place, name) = (place_at(&user.at, "users"), config::shown_name(&user.name));
     // Users of libnss-extrausers and snap are not looked for.
     let is_elsewhere = user.map.is_some_and(|map| map.get("snapuser").is_some());
     // What useradd said, and a name that no account can have, are reported already.
     let command = format!("useradd {} ", encoding::shell::quote(&user.name));
-    let mut others = page.findings.all.iter();
+    let mut others = page.findings.all.iter().take(earlier);
     let is_reported = others.any(|f| f.shows(&command) || name != user.name && f.place == place);
     if is_reported || is_elsewhere {
         return;
@@ -227,18 +256,17 @@ fn without_account(machine: &Machine, user: &User<'_>, log: &BootLog, has_errors
 }
 
 /// Reports what keeps every connection from the SSH server, and passwords that it does not treat as configured.
-fn connections(machine: &Machine, merged: &Node, page: &mut Page) {
+fn connections(machine: &Machine, merged: &Node, all: &[Sshd], page: &mut Page) {
     if let Some(place) = tcp_wrappers::refusal(&machine.sys) {
         let remedy = "remove the rule, or permit addresses: sshd: ADDRESS in /etc/hosts.allow";
         page.findings.error(place, "refuses every connection to sshd", remedy);
     }
-    let all = Sshd::of(machine, "root");
     if let Some(sshd) = all.first() {
         let ports: Vec<u16> = sshd.values("port").filter_map(|port| port.parse().ok()).collect();
         firewall::connections(machine, &ports, page);
         addresses(machine, sshd, page);
         algorithms(machine, sshd, page);
-        passwords(machine, merged, &all, page);
+        passwords(machine, merged, all, page);
     }
 }
 

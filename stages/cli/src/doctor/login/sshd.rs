@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sort::Named;
 use system::{Command, System};
 
 use crate::machine::Machine;
@@ -11,6 +12,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 const MAIN: &str = "/etc/ssh/sshd_config";
 const DIRECTORY: &str = "sshd_config.d";
+const INCLUDED: &str = "sshd_config.d/*.conf";
 /// Files with options of the server, from which its unit starts it.
 const STARTERS: [&str; 3] =
     ["/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/systemd/system/ssh.service.d/override.conf"];
@@ -19,6 +21,8 @@ const ELSEWHERE: &str = "203.0.113.200";
 /// The maximum number of patterns of a `Match` of which clients are examined, and of clients.
 const MAX_PATTERNS: usize = 4;
 const MAX_CLIENTS: usize = 8;
+/// The maximum number of users about whom the server is asked, if their settings may differ.
+pub const MAX_USERS: usize = 64;
 
 /// Where a socket starts sshd, it lacks a directory of its unit before the first connection, and prints nothing. It gets one in a /run
 /// that no other process sees.
@@ -33,34 +37,83 @@ pub struct Sshd {
     options: Vec<String>,
 }
 
-impl Sshd {
-    /// Returns the settings for a user, for an ordinary client and for one of each kind that a `Match` tells from it, other than this
-    /// machine. Empty if the server does not show them.
-    pub fn of(machine: &Machine, user: &str) -> Vec<Sshd> {
+/// The server, which prints its settings.
+#[derive(Default)]
+pub struct Server {
+    /// The options with which it was started.
+    options: Vec<String>,
+    clients: Vec<String>,
+    /// Whether the settings of two users may differ.
+    is_per_user: bool,
+    /// The settings by user, or of all users by an empty name.
+    answers: Named<Vec<Sshd>>,
+    /// Whether it was not asked about a user.
+    pub is_cut: bool,
+}
+
+impl Server {
+    pub fn new(machine: &Machine) -> Server {
         let (mut ports, mut matches) = (Vec::new(), vec![String::new()]);
         let pid = machine.sys.read_text("/run/sshd.pid").unwrap_or_default();
         let started = machine.sys.read_text(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
         let options = options(&started);
-        read(&machine.sys, main_file(&options), false, &mut |_, _, line, _| {
+        let main = main_file(&options);
+        // A distribution's own main file, and what is included otherwise, are not read here.
+        let mut is_per_user = !machine.sys.exists(main);
+        read(&machine.sys, main, false, &mut |file, _, line, _| {
             ports.extend(value_of(line, "port").map(str::to_string));
             matches.extend(value_of(line, "match").map(str::to_string));
+            is_per_user |= value_of(line, "include").is_some_and(|value| {
+                file.contains(DIRECTORY) || value.contains([' ', '\t']) || !value.ends_with(INCLUDED)
+            });
+        });
+        is_per_user |= matches.iter().any(|criteria| {
+            let criteria = criteria.to_ascii_lowercase();
+            criteria.contains("user") || criteria.contains("group")
         });
         // A Match may refuse what comes by one port.
         matches.extend(ports.iter().map(|port| format!("LocalPort {port}")));
-        let ask = |client: String| {
-            let connection = format!("user={user},{client}");
-            let run = |words: &[&str]| {
-                let words = words.iter().copied().chain(["-C", &connection]);
-                let command = Command::new(words.chain(options.iter().map(String::as_str)));
-                machine.sys.run(&command.timeout(TIMEOUT).read_only()).ok()
-            };
-            let in_own_run = || run(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]);
-            let settings = run(&["sshd", "-T"]).or_else(in_own_run)?.text();
-            Some(Sshd { settings, options: options.clone() })
-        };
-        clients(&matches, &ports).into_iter().map_while(ask).collect()
+        Server { clients: clients(&matches, &ports), options, is_per_user, ..Server::default() }
     }
 
+    /// Returns the settings for a user, for an ordinary client and for one of each kind that a `Match` tells from it, other than this
+    /// machine. Empty if the server does not show them.
+    pub fn settings(&mut self, machine: &Machine, user: &str) -> &[Sshd] {
+        self.settings_by(user, &|words| {
+            machine
+                .sys
+                .run(&Command::new(words).timeout(TIMEOUT).read_only())
+                .ok()
+                .map(|output| output.text())
+        })
+    }
+
+    /// As [`Server::settings`], with a function that runs a command.
+    fn settings_by(&mut self, user: &str, run: &dyn Fn(&[&str]) -> Option<String>) -> &[Sshd] {
+        let key = if self.is_per_user { user } else { "" };
+        if self.answers.get(key).is_none() {
+            if self.answers.entries.len() == MAX_USERS {
+                self.is_cut = true;
+                return &[];
+            }
+            let ask = |client: &String| {
+                let connection = format!("user={user},{client}");
+                let run = |words: &[&str]| {
+                    let options = self.options.iter().map(String::as_str);
+                    run(&words.iter().copied().chain(["-C", &connection]).chain(options).collect::<Vec<_>>())
+                };
+                let in_own_run = || run(&["unshare", "--mount", "sh", "-c", IN_OWN_RUN, "sh"]);
+                let settings = run(&["sshd", "-T"]).or_else(in_own_run)?;
+                Some(Sshd { settings, options: self.options.clone() })
+            };
+            let settings = self.clients.iter().map_while(ask).collect();
+            *self.answers.entry(key) = settings;
+        }
+        self.answers.get(key).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Sshd {
     /// Returns ` (FILE, line LINE)` for the line that sets a keyword as it is for the user; empty if none does.
     pub fn place_of(&self, machine: &Machine, keyword: &str) -> String {
         let is_own = |option: &&String| value_of(option, keyword).is_some();
@@ -299,6 +352,48 @@ mod tests {
         }
         assert_eq!(main_file(&options("sshd -D -f /x")), "/x");
         assert_eq!(main_file(&[]), MAIN);
+    }
+
+    #[test]
+    fn the_server_is_asked_per_user_only_if_their_settings_may_differ() {
+        let root = scratch::TempDir::new();
+        let global =
+            crate::arguments::GlobalOptions { root: root.display().to_string(), ..Default::default() };
+        let machine = Machine::open(&global);
+        let asked = |users: usize| {
+            let (mut server, count) = (Server::new(&machine), std::cell::Cell::new(0));
+            let clients = server.clients.len();
+            let run = |_: &[&str]| {
+                count.set(count.get() + 1);
+                Some("port 22".to_string())
+            };
+            for user in (0..users).chain(0..users) {
+                let found = server.settings_by(&format!("u{user}"), &run).len();
+                assert_eq!(found, if user < MAX_USERS { clients } else { 0 }, "{user}");
+            }
+            (clients, count.get(), server.is_cut)
+        };
+        // Without its file the server has settings that are not known.
+        assert_eq!(asked(3), (1, 3, false));
+        root.put("etc/ssh/sshd_config.d/10-a.conf", "Match Address 10.0.0.1\nAllowUsers amy\n");
+        for (config, per_user) in [
+            ("Port 22", false),
+            ("Include /etc/ssh/sshd_config.d/*.conf", false),
+            ("Include /etc/ssh/other.conf", true),
+            ("Include /etc/ssh/sshd_config.d/*.conf /etc/ssh/other.conf", true),
+            ("Match User amy", true),
+            ("match=\"address 10.* group x\"", true),
+            ("Match invalid-user", true),
+        ] {
+            root.put("etc/ssh/sshd_config", config);
+            let (clients, count, is_cut) = asked(3);
+            assert_eq!(count, if per_user { 3 * clients } else { clients }, "{config}");
+            assert!(
+                !is_cut && clients == 1 + usize::from(config.contains("d/*") || config.contains("10.*")),
+                "{config}"
+            );
+        }
+        assert_eq!(asked(MAX_USERS + 2), (1, MAX_USERS, true));
     }
 
     #[test]
