@@ -1,4 +1,4 @@
-//! The cost of parsing and merging is linear in the size of the input, counted in instructions by valgrind.
+//! The cost of parsing and merging, and of commands, is linear in the size of the input, counted in instructions by valgrind.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -39,12 +39,12 @@ fn cost_of_findings_is_linear() {
         let mut counts = Vec::new();
         for items in [150, 300, 600] {
             fs::write(&file, document(items)).unwrap();
-            let mut command = Command::new("valgrind");
-            command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-            command.arg(tests::binaries().join("cloud-init")).args(["schema", output]);
-            match command.args((output == "--annotate").then_some("--config-file")).arg(&file).output() {
-                Ok(done) => counts.push(collected(&String::from_utf8_lossy(&done.stderr))),
-                Err(e) => return tests::not_tried("cost_of_findings_is_linear", &format!("valgrind: {e}")),
+            let mut words = vec!["schema", output];
+            words.extend((output == "--annotate").then_some("--config-file"));
+            words.push(file.to_str().unwrap());
+            match instructions(&words) {
+                Ok(count) => counts.push(count),
+                Err(e) => return tests::not_tried("cost_of_findings_is_linear", &e),
             }
         }
         let rates = [counts[1] / counts[0], counts[2] / counts[1]];
@@ -52,10 +52,67 @@ fn cost_of_findings_is_linear() {
     }
 }
 
-/// Returns the number of instructions from callgrind's output.
-fn collected(output: &str) -> f64 {
+/// A machine with many accounts, none of which can log in, that are configured or not; and a log with many steps inside each other.
+#[test]
+#[ignore = "a minute of a processor: make slow"]
+fn cost_of_accounts_and_events_is_linear() {
+    let top = scratch::TempDir::new();
+    let root = top.display().to_string();
+    let put_accounts = |count: usize, configured: &str| {
+        let lines = |line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+        let names = (0..count).map(|i| format!("u{i}")).collect::<Vec<_>>().join(",");
+        top.put("var/lib/cloud/instance/datasource", "x\n");
+        top.put("etc/passwd", lines(&|i| format!("u{i}:x:{0}:{0}::/home/u{i}:/bin/sh\n", 1000 + i)));
+        top.put("etc/shadow", lines(&|i| format!("u{i}:!:20000:0:99999:7:::\n")));
+        top.put(
+            "etc/group",
+            lines(&|i| format!("u{i}:x:{}:u{i}\n", 1000 + i)) + &format!("all:x:5:{names}\n"),
+        );
+        let users = "users:\n".to_string() + &lines(&|i| format!("- name: {configured}{i}\n"));
+        top.put("etc/cloud/cloud.cfg.d/users.cfg", if configured.is_empty() { "" } else { &users });
+    };
+    let put_log = |count: usize| {
+        let line = |i: usize, text: String| {
+            format!("2031-03-04 05:06:07,{:03} - x.py[DEBUG]: {text}: x\n", i % 1000)
+        };
+        let starts = (0..count).map(|i| line(i, format!("start: init-network/m{i}")));
+        let ends = (0..count).rev().map(|i| line(i, format!("finish: init-network/m{i}: SUCCESS")));
+        top.put("var/log/cloud-init.log", starts.chain(ends).collect::<String>());
+    };
+    let doctor = ["--root", &root, "doctor", "--no-plan", "--format", "json"];
+    let (plot, metrics) = (["--root", &root, "analyze", "plot"], ["--root", &root, "analyze", "metrics"]);
+    type Case<'a> = (&'a [&'a str], &'a dyn Fn(usize), usize);
+    let cases: [Case<'_>; 5] = [
+        (&doctor, &|count| put_accounts(count, ""), 500),
+        (&doctor, &|count| put_accounts(count, "u"), 500),
+        (&doctor, &|count| put_accounts(count, "other"), 500),
+        (&plot, &put_log, 2000),
+        (&metrics, &put_log, 2000),
+    ];
+    for (case, (words, put, least)) in cases.into_iter().enumerate() {
+        let mut counts = Vec::new();
+        for count in [least, 2 * least, 4 * least] {
+            put(count);
+            match instructions(words) {
+                Ok(count) => counts.push(count),
+                Err(e) => return tests::not_tried("cost_of_accounts_and_events_is_linear", &e),
+            }
+        }
+        let rates = [counts[1] / counts[0], counts[2] / counts[1]];
+        println!("{case}: {words:?}: {counts:?}, {rates:.2?}");
+        assert!(rates.iter().all(|rate| *rate < 2.3), "{case}: {words:?}: {counts:?}");
+    }
+}
+
+/// Returns the number of instructions of a command of cloud-init by callgrind.
+fn instructions(words: &[&str]) -> Result<f64, String> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    let done = command.arg(tests::binaries().join("cloud-init")).args(words).output();
+    let output = done.map_err(|e| format!("valgrind: {e}"))?.stderr;
+    let output = String::from_utf8_lossy(&output);
     let count = output.lines().find_map(|line| line.split_once("Collected : "));
-    count.unwrap_or_else(|| panic!("{output}")).1.trim().parse().unwrap()
+    Ok(count.unwrap_or_else(|| panic!("{output}")).1.trim().parse().unwrap())
 }
 
 fn assert_cost_is_linear(test: &str, inputs: &str) {
