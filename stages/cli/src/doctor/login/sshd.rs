@@ -1,5 +1,6 @@
 //! The settings of the SSH server as they are for a user.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use sort::Named;
@@ -55,7 +56,11 @@ impl Server {
     pub fn new(machine: &Machine) -> Server {
         let (mut ports, mut matches) = (Vec::new(), vec![String::new()]);
         let pid = machine.sys.read_text("/run/sshd.pid").unwrap_or_default();
-        let started = machine.sys.read_text(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        // The number may be that of another process since, which a user has started with a file of his own as its option.
+        let process = pid.trim().parse::<u32>().map(|pid| format!("/proc/{pid}")).ok();
+        let process = process.filter(|path| machine.sys.metadata(path).is_ok_and(|of| of.uid() == 0));
+        let started =
+            process.and_then(|path| machine.sys.read_text(path + "/cmdline").ok()).unwrap_or_default();
         let options = options(&started);
         let main = main_file(&options);
         // A distribution's own main file, and what is included otherwise, are not read here.
