@@ -3,7 +3,6 @@
 //! rest of a text with a comma is a key without a value (`{passwd: first,rest}`), which may look like a name.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use crate::{Node, suggestion};
 
@@ -47,9 +46,10 @@ pub fn push_key(path: &mut String, key: &str) {
     if index.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
         return path.push_str(key);
     }
-    let dot = if path.is_empty() { "" } else { "." };
-    let shown = if key == WITHOUT_VALUE { key.into() } else { shown_name(key) };
-    let _ = write!(path, "{dot}{shown}");
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(&if key == WITHOUT_VALUE { key.into() } else { shown_name(key) });
 }
 
 /// Returns the path of a key below another path; an empty path is the top level.

@@ -105,7 +105,10 @@ impl Inner {
     fn index_of(&self, key: MapKey<'_>) -> Option<usize> {
         match &self.index {
             Some(index) => index.find(&self.entries, key),
-            None => self.entries.iter().position(|(there, _)| MapKey::of(there) == Some(key)),
+            None => self.entries.iter().position(|(there, _)| match (&there.value, key) {
+                (Value::Str(there), MapKey::Text(key)) => there == key,
+                _ => MapKey::of(there) == Some(key),
+            }),
         }
     }
 
@@ -158,6 +161,14 @@ impl Map {
     /// Returns whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
+    }
+
+    /// Returns whether this is a copy of `other`, and neither has changed since.
+    pub fn is_copy_of(&self, other: &Map) -> bool {
+        match (&self.0, &other.0) {
+            (Some(entries), Some(others)) => Rc::ptr_eq(entries, others),
+            (entries, others) => entries.is_none() && others.is_none(),
+        }
     }
 
     /// Returns keys and values in insertion order.

@@ -70,6 +70,6 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
         post_write(&target_sys)?;
     }
     // The process ends here: see docs/small-binaries.md, "Code".
-    std::mem::forget((config, rendered));
+    std::mem::forget((config, parsed, rendered));
     Ok(())
 }

@@ -136,8 +136,9 @@ impl Constructor<'_> {
     }
 
     fn seq(&mut self, id: Id) -> Result<Value> {
-        let Content::Seq(items) = &self.nodes[id].content else { return self.expects(id, "a list") };
-        let items = items.clone();
+        let keep = self.aliases;
+        let Content::Seq(items) = &mut self.nodes[id].content else { return self.expects(id, "a list") };
+        let items = if keep { items.clone() } else { std::mem::take(items) };
         let mut values = Vec::with_capacity(items.len());
         for (i, item) in items.into_iter().enumerate() {
             self.path.push(PathStep::Item(i));
@@ -172,10 +173,11 @@ impl Constructor<'_> {
             return self.expects(id, "a map");
         }
         self.flatten(id, 0)?;
-        let Content::Map { pairs, merged, .. } = &self.nodes[id].content else {
+        let keep = self.aliases;
+        let Content::Map { pairs, merged, .. } = &mut self.nodes[id].content else {
             return self.expects(id, "a map");
         };
-        let (pairs, merged) = (pairs.clone(), *merged);
+        let (pairs, merged) = (if keep { pairs.clone() } else { std::mem::take(pairs) }, *merged);
         let mut map = Map::with_capacity(pairs.len());
         let mut inherited = 0;
         let mut overridden = HashSet::new();
@@ -188,7 +190,7 @@ impl Constructor<'_> {
             if matches!(key.value, Value::Seq(_) | Value::Map(_) | Value::Set(_)) {
                 return self.error(key_id, format!("{} cannot be a key", key.kind()));
             }
-            if key.as_str().is_some_and(|text| text.contains('\u{FEFF}')) {
+            if key.as_str().is_some_and(|text| !text.is_ascii() && text.contains('\u{FEFF}')) {
                 self.findings.push(Finding {
                     kind: FindingKind::Unknown,
                     at: self.position(key_id),
@@ -251,6 +253,12 @@ impl Constructor<'_> {
             return too_deep(self.nodes[id].at);
         }
         let written = std::mem::take(pairs);
+        let is_ordinary = |(key, _): &(Id, Id)| !matches!(self.nodes[*key].tag, Tag::Merge | Tag::Value);
+        if written.iter().all(is_ordinary) {
+            self.nodes[id].content =
+                Content::Map { pairs: written, merged: 0, merge_state: MergeState::Done };
+            return Ok(());
+        }
         let mut own = Vec::with_capacity(written.len());
         let mut inherited = Vec::new();
         for (key, value) in written {

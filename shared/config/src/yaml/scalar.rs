@@ -305,6 +305,11 @@ pub(super) const UNKNOWN_TAG: &str = "unsupported tag; quote a string that start
 
 /// Parses an integer; `Some(None)`: it does not fit in an `i128`.
 fn parse_int(text: &str) -> Option<Option<i128>> {
+    if text.starts_with(|first: char| ('1'..='9').contains(&first))
+        && let Ok(number) = text.parse::<u64>()
+    {
+        return Some(Some(number.into()));
+    }
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let (negative, digits) = match plain.as_bytes().first()? {
         b'-' => (true, &plain[1..]),

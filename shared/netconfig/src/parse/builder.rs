@@ -19,6 +19,8 @@ pub struct Parsed {
     pub accepted: HashSet<String>,
     /// The keys of the values that are ignored.
     pub discarded: HashSet<String>,
+    /// Whether each value is safe in every renderer's files, netplan's included.
+    pub is_safe: bool,
     /// The devices that others refer to and that the configuration does not describe.
     pub undefined: Vec<String>,
     /// The first part that is ignored because it is invalid; `None` if the configuration is used as a whole.

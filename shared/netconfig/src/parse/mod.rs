@@ -25,6 +25,8 @@ mod v2;
 mod value_type;
 pub mod vmware;
 
+use std::borrow::Cow;
+
 use config::{Findings, Node, Position, Value};
 use state::NetworkFormat;
 
@@ -196,6 +198,7 @@ pub fn parse_parts(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     }
     check::check(&mut builder);
     let mut parsed = builder.parsed;
+    parsed.is_safe = matches!(sanitized.config, Cow::Borrowed(_));
     for link in &mut parsed.model.links {
         let is_own = |nic: &NicFacts| nic.temporary_mac && link.mac.as_ref() == Some(&nic.mac);
         link.has_temporary_mac = facts.nics.iter().any(is_own);

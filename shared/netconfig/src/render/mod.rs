@@ -123,7 +123,10 @@ pub fn render_parsed(
 ) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
-        let mut sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
+        let mut sanitized = match parsed {
+            Ok(parsed) if parsed.is_safe => sanitize::Sanitized::unchanged(config),
+            _ => sanitize::sanitize(config, "network", sanitize::Consumer::Netplan),
+        };
         let unknown = parse::unknown_keys(&sanitized.config);
         let mut changed = Findings::default();
         let pruned = match parsed {
