@@ -242,6 +242,13 @@ fn unwritable_state_defers_modules() {
         check_boot!(machine, boot, boot.ended_normally());
         check_boot!(machine, boot, boot.code(stage) > 0);
         check_boot!(machine, boot, machine.status().contains("status: error"));
+        // What is known of users and keys is used, unless their files cannot be written either.
+        let keys = || machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
+        let is_only_state = ["full", "read-only"].contains(&name);
+        if is_only_state {
+            check_boot!(machine, boot, keys().contains(USERS_KEY));
+            check_boot!(machine, boot, !machine.path("/srv/ran").exists());
+        }
         let machine = machine.without_faults();
         let boot = machine.boot();
         check_boot!(machine, boot, boot.succeeded());

@@ -57,7 +57,7 @@ impl Default for Sources<'_> {
 }
 
 /// A file that the caller has already parsed, so that a large one is not parsed twice. Used only while the file still
-/// has this text.
+/// has this text, or if it could not be written: the users of a machine whose disk is full can log in nevertheless.
 #[derive(Debug, Clone)]
 pub struct ParsedFile {
     /// The path of the file.
@@ -237,10 +237,15 @@ impl Loader<'_> {
 
     /// Loads a file. Only files that the user names must exist.
     fn file(&mut self, kind: LayerKind, path: &str) {
-        match self.sys.read(path) {
-            Ok(bytes) => self.text(kind, path, &bytes),
-            Err(error) if error.is_not_found() && kind < LayerKind::Environment => {}
-            Err(error) => self.report_unreadable(path, &error),
+        let error = match self.sys.read(path) {
+            Ok(bytes) => return self.text(kind, path, &bytes),
+            Err(error) => error,
+        };
+        let parsed = self.parsed_files.iter().find(|known| known.path == path);
+        if let Some(text) = parsed.map(|known| known.text.clone()) {
+            self.text(kind, path, text.as_bytes());
+        } else if !error.is_not_found() || kind >= LayerKind::Environment {
+            self.report_unreadable(path, &error);
         }
     }
 

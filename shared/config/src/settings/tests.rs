@@ -162,5 +162,8 @@ fn parsed_file_is_reused_while_unchanged() {
     assert_eq!(a(known(path, text)), "/i/cloud-config.txt:1:4 known");
     // The file was changed later, or it is another file.
     assert_eq!(a(known(path, "a: 2\n")), "/i/cloud-config.txt:1:4 1");
-    assert_eq!(a(known("/i/vendor-cloud-config.txt", text)), "/i/cloud-config.txt:1:4 1");
+    assert_eq!(a(known("/i/vendor-cloud-config.txt", "b: 2\n")), "/i/cloud-config.txt:1:4 1");
+    // It could not be written.
+    machine.sys.remove(path).unwrap();
+    assert_eq!(a(known(path, text)), "/i/cloud-config.txt:1:4 known");
 }
