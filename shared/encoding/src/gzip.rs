@@ -1,6 +1,6 @@
 //! Gzip (RFC 1952), with a limit on the output.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -48,20 +48,38 @@ pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, GzipError> {
         return Err(GzipError::NotGzip);
     }
     let mut out = Vec::new();
-    let mut rest = bytes;
+    match write_members(bytes, limit.min(SMALL), &mut out) {
+        // A vector that grows is twice in memory while it is moved: the size is determined first.
+        Err(GzipError::TooLarge(_)) if limit > SMALL => {
+            out = Vec::with_capacity(write_members(bytes, limit, &mut io::sink())?);
+            write_members(bytes, limit, &mut out)?;
+        }
+        result => drop(result?),
+    }
+    Ok(out)
+}
+
+/// The size up to which data is decompressed at once.
+const SMALL: usize = 1 << 20;
+
+/// Decompresses all members and returns the size.
+fn write_members(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<usize, GzipError> {
+    let (mut rest, mut size) = (bytes, 0);
     // flate2's decoder of several members would take trailing bytes for a damaged one.
     while is_gzip(rest) {
         // With one byte more than allowed it shows that the data is too large.
-        let room = (limit - out.len()).saturating_add(1);
-        let mut member = GzDecoder::new(rest).take(room as u64);
-        match member.read_to_end(&mut out) {
-            Ok(_) if out.len() > limit => return Err(GzipError::TooLarge(limit)),
-            Ok(_) => rest = member.into_inner().into_inner(),
+        let mut member = GzDecoder::new(rest).take(((limit - size) as u64).saturating_add(1));
+        match io::copy(&mut member, out) {
+            Ok(copied) => size += copied as usize,
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Err(GzipError::Truncated),
             Err(_) => return Err(GzipError::Damaged),
         }
+        if size > limit {
+            return Err(GzipError::TooLarge(limit));
+        }
+        rest = member.into_inner().into_inner();
     }
-    Ok(out)
+    Ok(size)
 }
 
 /// Returns a writer that compresses to one member in memory, without a name and a time.
@@ -187,6 +205,18 @@ mod tests {
         let bomb = gzip_member(&vec![0; 50 << 20], 0);
         assert!(bomb.len() < 100 << 10);
         assert_eq!(inflate(&bomb, 1 << 20), Err(GzipError::TooLarge(1 << 20)));
+    }
+
+    #[test]
+    fn large_data_has_no_spare_memory() {
+        let sizes = [SMALL - 1, SMALL, SMALL + 1, 5 << 20];
+        for size in sizes {
+            let two = [gzip_member(&vec![7; size], 0), gzip_member(b"end", 0)].concat();
+            let out = inflate(&two, size + 3).unwrap();
+            assert!(out.len() == size + 3 && out.ends_with(b"\x07end"), "{size}");
+            assert!(size < SMALL || out.capacity() == out.len(), "{size}: {}", out.capacity());
+            assert_eq!(inflate(&two, size + 2), Err(GzipError::TooLarge(size + 2)));
+        }
     }
 
     #[test]
