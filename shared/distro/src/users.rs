@@ -514,6 +514,13 @@ fn run_without_refused(
     Ok(())
 }
 
+/// Returns whether a program exists with busybox' options. Debian's adduser and addgroup are a Perl script, which needs useradd itself.
+fn has_busybox(sys: &System, program: &str) -> bool {
+    let is_perl =
+        |path: &String| sys.read_head(path, 32).is_ok_and(|head| head.windows(4).any(|word| word == b"perl"));
+    sys.which(program).is_some_and(|path| !is_perl(&path))
+}
+
 /// Creates a user with busybox' programs.
 fn add_with_adduser(sys: &System, user: &mut NewUser) -> Result<()> {
     let unsupported = [
@@ -548,7 +555,7 @@ impl Distro {
     /// # Errors
     /// Fails if a program fails.
     pub fn create_group(&self, sys: &System, name: &str, members: &[String]) -> Result<()> {
-        let has_groupadd = sys.which("groupadd").is_some();
+        let has_groupadd = sys.which("groupadd").is_some() || !has_busybox(sys, "addgroup");
         let extra: &[&str] = if is_ubuntu_core(sys) { &["--extrausers"] } else { &[] };
         let existing = sys.group(name);
         if existing.is_some() {
@@ -586,7 +593,7 @@ impl Distro {
     /// Fails if a program that creates a group or the user fails.
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         let mut user = user.clone();
-        let has_useradd = sys.which("useradd").is_some() || sys.which("adduser").is_none();
+        let has_useradd = sys.which("useradd").is_some() || !has_busybox(sys, "adduser");
         let owner = user.uid.as_ref().and_then(|uid| sys.account_name(PASSWD, uid.parse().ok()?));
         if let Some(other) = owner.filter(|other| *other != user.name) {
             let uid = user.uid.take().unwrap_or_default();
