@@ -82,10 +82,11 @@ fn write_members(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<usiz
     Ok(size)
 }
 
-/// Returns a writer that compresses to one member in memory, without a name and a time.
-pub fn encoder() -> GzEncoder<Vec<u8>> {
+/// Returns a writer that compresses to one member in memory, without a name and a time. `capacity` is the size that it has memory for
+/// at once.
+pub fn encoder(capacity: usize) -> GzEncoder<Vec<u8>> {
     // Logs shrink well at any level.
-    GzEncoder::new(Vec::new(), Compression::new(3))
+    GzEncoder::new(Vec::with_capacity(capacity), Compression::new(3))
 }
 
 /// Compresses to one member.
@@ -93,7 +94,7 @@ pub fn encoder() -> GzEncoder<Vec<u8>> {
 /// # Errors
 /// Fails as flate2's encoder does; writing to memory itself cannot fail.
 pub fn deflate(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = encoder();
+    let mut encoder = encoder(0);
     encoder.write_all(bytes)?;
     encoder.finish()
 }
@@ -120,7 +121,7 @@ mod tests {
         .take(300_000)
         .collect();
         for (content, piece) in [(&b""[..], 1), (&[7; 200_000], 4096), (&random, 70_001), (b"abc", 1)] {
-            let mut encoder = encoder();
+            let mut encoder = encoder(0);
             content.chunks(piece).for_each(|part| encoder.write_all(part).unwrap());
             let packed = encoder.finish().unwrap();
             assert!(packed.len() < content.len() + content.len() / 100 + 50, "{}", packed.len());
