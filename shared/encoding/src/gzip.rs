@@ -65,15 +65,22 @@ const SMALL: usize = 1 << 20;
 /// Decompresses all members and returns the size.
 fn write_members(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<usize, GzipError> {
     let (mut rest, mut size) = (bytes, 0);
+    let mut buffer = [0; 8192];
     // flate2's decoder of several members would take trailing bytes for a damaged one.
     while is_gzip(rest) {
         // With one byte more than allowed it shows that the data is too large.
-        let mut member = GzDecoder::new(rest).take(((limit - size) as u64).saturating_add(1));
-        match io::copy(&mut member, out) {
-            Ok(copied) => size += copied as usize,
-            Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Err(GzipError::Truncated),
-            Err(_) => return Err(GzipError::Damaged),
+        let room = (limit - size).saturating_add(1);
+        let mut member = GzDecoder::new(rest).take(room as u64);
+        loop {
+            match member.read(&mut buffer) {
+                Ok(0) => break,
+                // Memory and nothing accept all bytes.
+                Ok(length) => out.write_all(&buffer[..length]).map_err(|_| GzipError::Damaged)?,
+                Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Err(GzipError::Truncated),
+                Err(_) => return Err(GzipError::Damaged),
+            }
         }
+        size += room - member.limit() as usize;
         if size > limit {
             return Err(GzipError::TooLarge(limit));
         }
