@@ -250,7 +250,7 @@ fn simulate_home(sys: &System, user: &system::User) -> Result<()> {
 /// Writes fields that crypt(5) knows to shadow(5), with today as the day of the change, as chpasswd(8) does. Returns whether
 /// all were written: not while a program changes the file, or if a user is not in it.
 fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
-    let today = (sys.clock().wall().as_secs() / 86_400).to_string();
+    let today = day_of_change(sys.clock().wall());
     let change = |old: &[u8]| {
         fields.iter().try_fold(old.to_vec(), |text, (name, field)| {
             with_changed_fields(&text, name, |fields| {
@@ -263,6 +263,15 @@ fn write_password_fields(sys: &System, fields: &[(String, String)]) -> bool {
             warning!(sys, "{e}");
             false
         })
+}
+
+/// Returns the day for the field of the last change, as programs write it: none on the day 0 of a clock that has not been set, as that
+/// requests another password at the next login.
+fn day_of_change(now: Duration) -> String {
+    match now.as_secs() / 86_400 {
+        0 => String::new(),
+        day => day.to_string(),
+    }
 }
 
 /// Returns whether passwd(1) is busybox', which cannot expire passwords, and fails for a password that is unlocked already.
@@ -514,6 +523,13 @@ fn run_without_refused(
     Ok(())
 }
 
+/// Returns whether a program exists with busybox' options. Debian's adduser and addgroup are a Perl script, which needs useradd itself.
+fn has_busybox(sys: &System, program: &str) -> bool {
+    let is_perl =
+        |path: &String| sys.read_head(path, 32).is_ok_and(|head| head.windows(4).any(|word| word == b"perl"));
+    sys.which(program).is_some_and(|path| !is_perl(&path))
+}
+
 /// Creates a user with busybox' programs.
 fn add_with_adduser(sys: &System, user: &mut NewUser) -> Result<()> {
     let unsupported = [
@@ -548,7 +564,7 @@ impl Distro {
     /// # Errors
     /// Fails if a program fails.
     pub fn create_group(&self, sys: &System, name: &str, members: &[String]) -> Result<()> {
-        let has_groupadd = sys.which("groupadd").is_some();
+        let has_groupadd = sys.which("groupadd").is_some() || !has_busybox(sys, "addgroup");
         let extra: &[&str] = if is_ubuntu_core(sys) { &["--extrausers"] } else { &[] };
         let existing = sys.group(name);
         if existing.is_some() {
@@ -586,7 +602,7 @@ impl Distro {
     /// Fails if a program that creates a group or the user fails.
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         let mut user = user.clone();
-        let has_useradd = sys.which("useradd").is_some() || sys.which("adduser").is_none();
+        let has_useradd = sys.which("useradd").is_some() || !has_busybox(sys, "adduser");
         let owner = user.uid.as_ref().and_then(|uid| sys.account_name(PASSWD, uid.parse().ok()?));
         if let Some(other) = owner.filter(|other| *other != user.name) {
             let uid = user.uid.take().unwrap_or_default();
@@ -915,6 +931,15 @@ mod tests {
         for (name, _) in &complete[1..] {
             sys.remove(format!("/etc/{name}")).unwrap();
             assert_eq!(incomplete_user(&sys, &user), None, "{name} cannot be read");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_not_set_expires_no_password() {
+        for (seconds, day) in
+            [(0, ""), (86_399, ""), (86_400, "1"), (1_714_558_830, "19844"), (4_102_444_800, "47482")]
+        {
+            assert_eq!(day_of_change(Duration::from_secs(seconds)), day, "{seconds}");
         }
     }
 

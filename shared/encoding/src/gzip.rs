@@ -1,6 +1,6 @@
 //! Gzip (RFC 1952), with a limit on the output.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -48,26 +48,54 @@ pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, GzipError> {
         return Err(GzipError::NotGzip);
     }
     let mut out = Vec::new();
-    let mut rest = bytes;
-    // flate2's decoder of several members would take trailing bytes for a damaged one.
-    while is_gzip(rest) {
-        // With one byte more than allowed it shows that the data is too large.
-        let room = (limit - out.len()).saturating_add(1);
-        let mut member = GzDecoder::new(rest).take(room as u64);
-        match member.read_to_end(&mut out) {
-            Ok(_) if out.len() > limit => return Err(GzipError::TooLarge(limit)),
-            Ok(_) => rest = member.into_inner().into_inner(),
-            Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Err(GzipError::Truncated),
-            Err(_) => return Err(GzipError::Damaged),
+    match write_members(bytes, limit.min(SMALL), &mut out) {
+        // A vector that grows is twice in memory while it is moved: the size is determined first.
+        Err(GzipError::TooLarge(_)) if limit > SMALL => {
+            out = Vec::with_capacity(write_members(bytes, limit, &mut io::sink())?);
+            write_members(bytes, limit, &mut out)?;
         }
+        result => drop(result?),
     }
     Ok(out)
 }
 
-/// Returns a writer that compresses to one member in memory, without a name and a time.
-pub fn encoder() -> GzEncoder<Vec<u8>> {
+/// The size up to which data is decompressed at once.
+const SMALL: usize = 1 << 20;
+
+/// Decompresses all members and returns the size.
+fn write_members(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<usize, GzipError> {
+    let (mut rest, mut size) = (bytes, 0);
+    let mut buffer = [0; 8192];
+    // flate2's decoder of several members would take trailing bytes for a damaged one.
+    while is_gzip(rest) {
+        // With one byte more than allowed it shows that the data is too large.
+        let room = (limit - size).saturating_add(1);
+        let mut member = GzDecoder::new(rest).take(room as u64);
+        loop {
+            match member.read(&mut buffer) {
+                Ok(0) => break,
+                // Memory and nothing accept all bytes.
+                Ok(length) => out.write_all(&buffer[..length]).map_err(|_| GzipError::Damaged)?,
+                Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Err(GzipError::Truncated),
+                Err(_) => return Err(GzipError::Damaged),
+            }
+        }
+        size += room - member.limit() as usize;
+        if size > limit {
+            return Err(GzipError::TooLarge(limit));
+        }
+        rest = member.into_inner().into_inner();
+    }
+    Ok(size)
+}
+
+/// Returns a writer that compresses to one member in memory, without a name and a time. `capacity` is the size that it has memory for
+/// at once.
+pub fn encoder(capacity: usize) -> GzEncoder<Vec<u8>> {
+    let mut out = Vec::new();
+    _ = out.try_reserve_exact(capacity);
     // Logs shrink well at any level.
-    GzEncoder::new(Vec::new(), Compression::new(3))
+    GzEncoder::new(out, Compression::new(3))
 }
 
 /// Compresses to one member.
@@ -75,7 +103,7 @@ pub fn encoder() -> GzEncoder<Vec<u8>> {
 /// # Errors
 /// Fails as flate2's encoder does; writing to memory itself cannot fail.
 pub fn deflate(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = encoder();
+    let mut encoder = encoder(0);
     encoder.write_all(bytes)?;
     encoder.finish()
 }
@@ -102,7 +130,7 @@ mod tests {
         .take(300_000)
         .collect();
         for (content, piece) in [(&b""[..], 1), (&[7; 200_000], 4096), (&random, 70_001), (b"abc", 1)] {
-            let mut encoder = encoder();
+            let mut encoder = encoder(0);
             content.chunks(piece).for_each(|part| encoder.write_all(part).unwrap());
             let packed = encoder.finish().unwrap();
             assert!(packed.len() < content.len() + content.len() / 100 + 50, "{}", packed.len());
@@ -187,6 +215,18 @@ mod tests {
         let bomb = gzip_member(&vec![0; 50 << 20], 0);
         assert!(bomb.len() < 100 << 10);
         assert_eq!(inflate(&bomb, 1 << 20), Err(GzipError::TooLarge(1 << 20)));
+    }
+
+    #[test]
+    fn large_data_has_no_spare_memory() {
+        let sizes = [SMALL - 1, SMALL, SMALL + 1, 5 << 20];
+        for size in sizes {
+            let two = [gzip_member(&vec![7; size], 0), gzip_member(b"end", 0)].concat();
+            let out = inflate(&two, size + 3).unwrap();
+            assert!(out.len() == size + 3 && out.ends_with(b"\x07end"), "{size}");
+            assert!(size < SMALL || out.capacity() == out.len(), "{size}: {}", out.capacity());
+            assert_eq!(inflate(&two, size + 2), Err(GzipError::TooLarge(size + 2)));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! phone_home: posts the instance's keys and names to a URL.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use config::schema::{Format, Type, list, word};
@@ -65,11 +66,11 @@ impl FromNode for Post {
                 let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
                 r.report_type_error(item, wanted);
             }
-            // Each value is posted once, as from upstream's dictionary.
-            if !names.iter().any(|n| n == name) {
-                names.push(name.to_string());
-            }
+            names.push(name.to_string());
         });
+        // Each value is posted once, as from upstream's dictionary.
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
         items.iter().all(|item| item.as_str().is_some()).then_some(Post(names))
     }
 }

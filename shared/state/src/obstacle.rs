@@ -10,6 +10,9 @@ use crate::Layout;
 const WITHOUT_RECORDS: [&str; 7] =
     ["/handlers", "/per-boot", "/per-instance", "/per-once", "/scripts", "/seed", "/vendor"];
 
+/// The number of names that are tried.
+const MAX_SAVED: usize = 1000;
+
 /// Moves a path aside, to a name with the time: from a directory whose files run, to its parent. A link to itself would run what
 /// replaces it a second time.
 pub(crate) fn move_aside(sys: &System, path: &str) -> Result<()> {
@@ -18,7 +21,11 @@ pub(crate) fn move_aside(sys: &System, path: &str) -> Result<()> {
         None => true,
     });
     let name = name.map(|(top, rest)| format!("{top}/scripts-{}", rest.replace('/', "-")));
-    let saved = format!("{}.{}.saved", name.as_deref().unwrap_or(path), sys.clock().wall().as_secs());
+    let name = name.as_deref().unwrap_or(path);
+    // Without a battery the clock begins again at each boot.
+    let free = (sys.clock().wall().as_secs()..).map(|number| format!("{name}.{number}.saved"));
+    let is_free = |saved: &String| !sys.exists(saved) && !sys.is_link(saved);
+    let saved = free.take(MAX_SAVED).find(is_free).unwrap_or_else(|| format!("{name}.saved"));
     sys.rename(path, &saved)?;
     warning!(sys, "{path} was in the way of the state of cloud-init; moved to {saved}");
     Ok(())
@@ -107,6 +114,23 @@ pub fn create_directory(sys: &System, layout: &Layout, path: &str) -> Result<()>
 mod tests {
     use super::*;
     use scratch::TempDir;
+
+    /// Two boots of a machine without a clock move it to the same second.
+    #[test]
+    fn what_is_moved_aside_again_replaces_nothing() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        for content in ["one", "two", "three"] {
+            sys.create_dir_all("/state", 0o755).unwrap();
+            sys.write("/state/file/x", content, WriteOptions::default()).unwrap();
+            clear_path(&sys, "/state/file").unwrap();
+        }
+        let mut saved = sys.list("/state").unwrap();
+        saved.sort();
+        let contents: Vec<_> =
+            saved.iter().map(|name| sys.read_text(format!("/state/{name}/x")).unwrap()).collect();
+        assert_eq!(contents, ["one", "two", "three"], "{saved:?}");
+    }
 
     /// No more is lost than by a reboot, so that it does not count as lost state.
     #[test]

@@ -13,7 +13,7 @@ use crate::http::redacted_urls;
 
 /// The default time limit. Users' scripts set a longer one.
 // Wait: everything | a program for which this page has no other limit | -
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The destination of a program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,9 +254,9 @@ impl Command {
     }
 
     /// Sets the text that logs and errors show instead of the arguments, for a command with a secret elsewhere. Errors then
-    /// do not show the program's standard error either.
+    /// do not show the program's standard error either. URLs in the text are redacted.
     pub fn redacted(self, text: impl Into<String>) -> Command {
-        Command { redacted: Some(text.into()), ..self }
+        Command { redacted: Some(redacted_urls(&text.into())), ..self }
     }
 
     /// Returns the argument vector as upstream logs it, which tools search logs for: `['ls', '-l']`.
@@ -336,6 +336,10 @@ mod tests {
             (
                 Command::new(["chpasswd", "-e"]).redacted("chpasswd -e for a"),
                 "chpasswd -e for a with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["pip"]).redacted("pip install git+https://u:pw@h/x.git"),
+                "pip install git+https://h/… with allowed return codes [0] (shell=False, capture=True)",
             ),
             (
                 Command::new(["a", "deb https://u:pw@h/x y", "--at=ftp://u:pw@h"]).secret("-p=", "geheim"),

@@ -12,8 +12,11 @@ use rustix::process::{Pid, PidfdFlags};
 
 use crate::{Deadline, Output};
 
-/// The limit of each captured stream; the rest is read and discarded.
+/// The limit of each captured stream; the rest is read and discarded, but for the last lines of standard error.
 pub(crate) const MAX_OUTPUT: usize = 16 << 20;
+
+/// The size of the end of a longer stream that is kept.
+const MAX_END: usize = 1024;
 
 /// The result of a program that exited.
 pub(crate) struct CapturedOutput {
@@ -81,21 +84,25 @@ pub(crate) fn communicate(
     };
     streams.iter_mut().for_each(|stream| stream.drain(&mut buffer));
     let is_truncated = streams.iter().any(|stream| stream.is_truncated);
-    let [stdout, stderr] = streams.map(|s| s.bytes);
+    let [stdout, mut stderr] = streams;
+    stderr.bytes.truncate(MAX_OUTPUT - stderr.end.len());
+    stderr.bytes.append(&mut stderr.end);
+    let (stdout, stderr) = (stdout.bytes, stderr.bytes);
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Ok(Some(CapturedOutput { output: Output { code, stdout, stderr }, is_truncated }))
 }
 
-/// A captured stream of a child: its pipe until that is closed, and the bytes read.
+/// A captured stream of a child: its pipe until that is closed, the bytes read, and the last ones if there are more.
 struct CapturedStream {
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
+    end: Vec<u8>,
     is_truncated: bool,
 }
 
 impl CapturedStream {
     fn new(pipe: Option<OwnedFd>) -> CapturedStream {
-        CapturedStream { pipe, bytes: Vec::new(), is_truncated: false }
+        CapturedStream { pipe, bytes: Vec::new(), end: Vec::new(), is_truncated: false }
     }
 
     fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
@@ -111,6 +118,8 @@ impl CapturedStream {
                     let room = MAX_OUTPUT.saturating_sub(self.bytes.len());
                     self.is_truncated |= n > room;
                     self.bytes.extend_from_slice(&buffer[..n.min(room)]);
+                    self.end.extend_from_slice(&buffer[n.min(room)..n]);
+                    self.end.drain(..self.end.len().saturating_sub(MAX_END));
                 }
                 Err(nix::errno::Errno::EINTR) => {}
                 Err(_) => return,

@@ -210,6 +210,8 @@ pub struct System {
     output_programs: RefCell<Vec<(String, std::process::Child)>>,
     /// By command line.
     started_ahead: RefCell<Vec<(String, run::Running)>>,
+    /// The programs that exceeded their time limits, and how often since they last ended.
+    hung: RefCell<Vec<(String, u32)>>,
     libexec_dir: Option<std::path::PathBuf>,
     activities: activity::Activities,
     locked_service: http::LockedService,
@@ -235,6 +237,7 @@ impl System {
             output: RefCell::default(),
             output_programs: RefCell::default(),
             started_ahead: RefCell::default(),
+            hung: RefCell::default(),
             libexec_dir: None,
             activities: activity::Activities::default(),
             locked_service: http::LockedService::default(),

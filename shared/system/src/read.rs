@@ -92,7 +92,10 @@ impl System {
         if meta.is_file() && meta.len() > limit {
             return Err(too_large(Some(meta.len())));
         }
-        let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
+        // A device has no size. Pages that are never written are not in memory, and a vector that grows is there twice.
+        let size = if meta.is_file() { meta.len().min(limit) } else { limit + 1 };
+        let mut bytes = Vec::new();
+        _ = bytes.try_reserve_exact(size as usize);
         file.take(limit + 1).read_to_end(&mut bytes).context(format_args!("reading {}", path.display()))?;
         if bytes.len() as u64 > limit {
             return Err(too_large(None));

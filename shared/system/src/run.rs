@@ -7,12 +7,17 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use crate::command::DEFAULT_TIMEOUT;
 use crate::communicate::{CapturedOutput, MAX_OUTPUT, communicate, kill_group};
 use crate::http::redacted_urls;
 use crate::{Command, Deadline, Effect, Error, Output, OutputMode, Result, System, debug, warning};
 
 /// The directories that are searched for programs besides those of PATH.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The least limit of a program that exceeded its limit before, if its own is not shorter.
+// Wait: everything | a program that exceeded its limit before in the stage: a tenth of its limit, then a hundredth, but at least | -
+const LEAST_LIMIT: Duration = Duration::from_secs(5);
 
 /// How often, and after which time, a program is started again that is still open for writing.
 const BUSY_RETRIES: u32 = 20;
@@ -53,7 +58,8 @@ impl System {
     ///
     /// # Errors
     /// Fails if the program does not exist or cannot be started, if it exceeds its time limit (its process group is then
-    /// killed), or if its exit code is not accepted; the message then ends with the last line of its standard error.
+    /// killed), or if its exit code is not accepted; the message then ends with the last line of its standard error, and the
+    /// first one if there are many.
     pub fn run(&self, command: &Command) -> Result<Output> {
         let line = command.command_line();
         let mut ahead = self.started_ahead().borrow_mut();
@@ -72,7 +78,9 @@ impl System {
         };
         let Running { mut child, started } = running;
         let logged = command.logged();
-        let deadline = Deadline::after(command.timeout);
+        let (program, times) = self.times_hung(command);
+        let limit = shortened(command.timeout, times);
+        let deadline = Deadline::after(limit);
         let _activity = self.begin_activity(format!("running {}", command.short_name()));
         let captured = communicate(&mut child, &command.stdin, deadline)
             .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
@@ -84,10 +92,15 @@ impl System {
                 kill_group(&mut child);
             }
             self.record(Effect::Run { command: line.clone(), code: None });
-            let limit = command.timeout.as_secs_f32();
-            let message = format!("running {line}: timed out after {limit} s");
+            let mut hung = self.hung.borrow_mut();
+            hung.retain(|(other, _)| *other != program);
+            hung.push((program, times + 1));
+            let again =
+                if limit < command.timeout { "; the limit is shorter after an earlier time-out" } else { "" };
+            let message = format!("running {line}: timed out after {} s{again}", limit.as_secs_f32());
             return Err(Error::with_kind(ErrorKind::TimedOut, message));
         };
+        self.hung.borrow_mut().retain(|(other, _)| *other != program);
         debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), output.code);
         if is_truncated {
             warning!(self, "running {line}: output exceeds {MAX_OUTPUT} bytes; the rest is discarded");
@@ -96,11 +109,23 @@ impl System {
         if !command.accepted.is_empty() && !command.accepted.contains(&output.code) {
             let mut message = format!("running {line}: exit code {}", output.code);
             if !command.has_secret() {
-                message.push_str(&redacted_urls(&last_line(&output.stderr)));
+                message.push_str(&redacted_urls(&quoted(&output.stderr)));
             }
             return Err(Error::new(message));
         }
         Ok(output)
+    }
+
+    /// Returns the program of a command and how often it exceeded its limit since it last ended. A program that hangs, such as useradd(8)
+    /// for each user, would otherwise cost its whole limit each time. Programs whose output goes to the stage's do a user's work, of which
+    /// each piece has the whole limit, as have scripts and programs with a long limit, such as mkfs(8).
+    fn times_hung(&self, command: &Command) -> (String, u32) {
+        let program = command.shown_program().into_owned();
+        let times =
+            self.hung.borrow().iter().find(|(other, _)| *other == program).map_or(0, |(_, times)| *times);
+        let is_short = command.timeout <= DEFAULT_TIMEOUT;
+        let is_counted = is_short && command.output == OutputMode::Capture && !program.contains('/');
+        (program, if is_counted { times } else { 0 })
     }
 
     /// Starts a program for which [`System::run`] will wait: the next call with the same command line. Its output may not be
@@ -217,6 +242,11 @@ impl System {
     }
 }
 
+/// Returns the limit of a program that exceeded it so many times before.
+fn shortened(limit: Duration, times: u32) -> Duration {
+    (limit / 10_u32.saturating_pow(times)).max(LEAST_LIMIT.min(limit))
+}
+
 /// Returns a file in memory with this content.
 fn unnamed_file(content: &[u8]) -> std::io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?);
@@ -266,14 +296,25 @@ pub(crate) fn chroot_child(run: &mut std::process::Command, root: &Path, directo
     }
 }
 
+/// The bytes at the begin and at the end of standard error from which a line is quoted.
+const QUOTED: usize = 1024;
+
 /// Returns the last line of a program's standard error that names an error, else the last one with words, in brackets, after a space;
-/// empty if there is none. The last line of mount(8) only refers to the kernel's log.
-fn last_line(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
+/// empty if there is none. The last line of mount(8) only refers to the kernel's log. Before it is the first line of a longer
+/// output: what follows may repeat another problem without end.
+fn quoted(stderr: &[u8]) -> String {
+    let has_words = |line: &&str| line.contains(char::is_alphanumeric);
+    let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(QUOTED)..]);
     let lines = || text.lines().rev().map(str::trim).filter(|line| !line.starts_with("dmesg(1) may have"));
-    let line =
-        lines().find(|l| l.contains("rror:")).or_else(|| lines().find(|l| l.contains(char::is_alphanumeric)));
-    line.map_or(String::new(), |line| format!(" ({line})"))
+    let last = lines().find(|l| l.contains("rror:")).or_else(|| lines().find(has_words));
+    let begin = if stderr.len() > QUOTED * 2 { &stderr[..QUOTED] } else { &[] };
+    let begin = String::from_utf8_lossy(begin);
+    let first = begin.lines().map(str::trim).find(has_words);
+    match (first, last) {
+        (Some(first), Some(last)) if first != last => format!(" ({first} … {last})"),
+        (Some(line), _) | (None, Some(line)) => format!(" ({line})"),
+        (None, None) => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -305,8 +346,51 @@ mod tests {
                 " (mount: /m: bad option; need a helper program.)",
             ),
         ] {
-            assert_eq!(last_line(text.as_bytes()), expected);
+            assert_eq!(quoted(text.as_bytes()), expected);
         }
+    }
+
+    #[test]
+    fn the_first_line_of_a_flood_is_quoted_with_the_last_one() {
+        let sys = System::new("/");
+        let error = |then: &str| {
+            let script = format!("echo 'no space left' >&2; {then}; echo last >&2; exit 1");
+            sys.run(&Command::new(["sh", "-c", &script])).unwrap_err().to_string()
+        };
+        // More than is captured, few lines, and a line without an end.
+        let text = error("yes again and again | head -c 17000000 >&2");
+        assert!(text.ends_with("exit code 1 (no space left … last)"), "{text}");
+        let text = error("seq 100 >&2");
+        assert!(text.ends_with("exit code 1 (last)"), "{text}");
+        let text = error("head -c 20000000 /dev/zero | tr '\\0' x >&2");
+        assert!(text.contains("(no space left … x") && text.len() < 1500, "{text}");
+        let sentence = quoted(&[b'x'; 5000]);
+        assert!(sentence.len() < 3 * QUOTED, "{sentence}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_has_a_shorter_limit_until_it_ends() {
+        let second = Duration::from_secs(1);
+        for (limit, times, expected) in
+            [(60, 0, 60), (60, 1, 6), (60, 2, 5), (60, 99, 5), (300, 1, 30), (3, 1, 3)]
+        {
+            assert_eq!(shortened(second * limit, times), second * expected, "{limit} {times}");
+        }
+        let sys = System::new("/");
+        let wait = |program: &str, seconds: &str| {
+            let result = sys.run(&Command::new([program, seconds]).timeout(second / 10));
+            result.map_err(|e| assert_eq!(e.kind(), Some(ErrorKind::TimedOut), "{e}")).is_ok()
+        };
+        let times = |program: &str| sys.times_hung(&Command::new([program, "1"])).1;
+        assert!(!wait("sleep", "9") && !wait("sleep", "9"));
+        assert_eq!((times("sleep"), times("sh")), (2, 0));
+        // Each script of a user has its whole limit.
+        let script = Command::new(["sleep", "1"]).output(OutputMode::Inherit);
+        assert_eq!(sys.times_hung(&script).1, 0);
+        assert!(!wait("/bin/sleep", "9"));
+        assert_eq!(times("/bin/sleep"), 0);
+        assert!(wait("sleep", "0"));
+        assert_eq!(times("sleep"), 0);
     }
 
     #[test]

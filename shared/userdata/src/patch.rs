@@ -7,8 +7,27 @@ const HEADER: &[u8] = b"#cloud-config-jsonp";
 /// The maximum number of values that `copy` operations may add.
 const MAX_COPIED_VALUES: usize = 500_000;
 const MAX_DEPTH: usize = 100;
-/// An operation on a list may move all of its items.
 const MAX_OPERATIONS: usize = 10_000;
+/// The maximum number of items that additions and removals in lists and maps may move: as many as [`MAX_OPERATIONS`]
+/// additions at the begin of one list.
+const MAX_MOVED_ITEMS: usize = MAX_OPERATIONS * MAX_OPERATIONS / 2;
+
+/// What the operations have done so far.
+#[derive(Default)]
+struct Work {
+    copied_values: usize,
+    moved_items: usize,
+}
+
+impl Work {
+    fn charge_move(&mut self, items: usize) -> Result<(), String> {
+        self.moved_items += items;
+        match self.moved_items > MAX_MOVED_ITEMS {
+            true => Err("additions and removals in long lists or maps exceed the limit".into()),
+            false => Ok(()),
+        }
+    }
+}
 
 /// Applies a patch to a configuration and returns the result. Added values have their positions in `source`.
 ///
@@ -20,12 +39,12 @@ pub fn apply(source: &str, text: &str, config: &Node) -> Result<Node, String> {
     let patch = parse(source, text)?;
     let operations = patch.as_seq().ok_or_else(|| format!("expected a list, found {}", patch.kind()))?;
     let mut patched = config.clone();
-    let mut copied = 0;
+    let mut work = Work::default();
     if operations.len() > MAX_OPERATIONS {
         return Err(format!("more than {MAX_OPERATIONS} operations"));
     }
     for (number, operation) in operations.iter().enumerate() {
-        apply_operation(operation, &mut patched, &mut copied)
+        apply_operation(operation, &mut patched, &mut work)
             .map_err(|e| format!("operation {}: {e}", number + 1))?;
     }
     if patched.as_map().is_none() {
@@ -51,7 +70,7 @@ fn parse(source: &str, whole: &str) -> Result<Node, String> {
         .unwrap_or(json))
 }
 
-fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), String> {
+fn apply_operation(operation: &Node, config: &mut Node, work: &mut Work) -> Result<(), String> {
     let text = |key: &str| {
         operation.get(key).and_then(Node::as_str).ok_or_else(|| format!("'{key}' is missing or not a string"))
     };
@@ -60,8 +79,8 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
     let path = path_of("path")?;
     let at = operation.get("path").map(|path| path.at.clone()).unwrap_or_default();
     match text("op")? {
-        "add" => add(config, &path, value()?, at),
-        "remove" => remove(config, &path).map(drop),
+        "add" => add(config, &path, value()?, at, work),
+        "remove" => remove(config, &path, work).map(drop),
         "replace" => {
             *find(config, &path)? = value()?;
             Ok(())
@@ -71,17 +90,17 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
             if path.len() > from.len() && path.starts_with(&from) {
                 return Err("a value cannot be moved into itself".into());
             }
-            let moved = remove(config, &from)?;
-            add(config, &path, moved, at)
+            let moved = remove(config, &from, work)?;
+            add(config, &path, moved, at, work)
         }
         "copy" => {
             let from = find(config, &path_of("from")?)?.clone();
             let (count, depth) = count_and_depth(&from);
-            *copied += count;
-            if *copied > MAX_COPIED_VALUES || depth + path.len() > MAX_DEPTH {
+            work.copied_values += count;
+            if work.copied_values > MAX_COPIED_VALUES || depth + path.len() > MAX_DEPTH {
                 return Err("copies exceed the limit".into());
             }
-            add(config, &path, from, at)
+            add(config, &path, from, at, work)
         }
         "test" => match is_equal(find(config, &path)?, &value()?) {
             true => Ok(()),
@@ -161,7 +180,7 @@ fn find<'n>(config: &'n mut Node, path: &[String]) -> Result<&'n mut Node, Strin
 }
 
 /// Adds a value. A new key gets the position `at`.
-fn add(config: &mut Node, path: &[String], value: Node, at: Position) -> Result<(), String> {
+fn add(config: &mut Node, path: &[String], value: Node, at: Position, work: &mut Work) -> Result<(), String> {
     let Some((key, parents)) = path.split_last() else {
         *config = value;
         return Ok(());
@@ -171,6 +190,7 @@ fn add(config: &mut Node, path: &[String], value: Node, at: Position) -> Result<
         Value::Seq(items) if key == "-" => items.push(value),
         Value::Seq(items) => {
             let at = array_index(key, items.len())?;
+            work.charge_move(items.len() - at)?;
             items.insert(at, value);
         }
         _ => return Err(MISSING.into()),
@@ -178,12 +198,16 @@ fn add(config: &mut Node, path: &[String], value: Node, at: Position) -> Result<
     Ok(())
 }
 
-fn remove(config: &mut Node, path: &[String]) -> Result<Node, String> {
+fn remove(config: &mut Node, path: &[String], work: &mut Work) -> Result<Node, String> {
     let (key, parents) = path.split_last().ok_or("cannot remove the whole document")?;
     let taken = match &mut find(config, parents)?.value {
-        Value::Map(map) => map.remove(key),
+        Value::Map(map) => {
+            work.charge_move(map.len())?;
+            map.remove(key)
+        }
         Value::Seq(items) => {
             let at = array_index(key, items.len())?;
+            work.charge_move(items.len() - at)?;
             (at < items.len()).then(|| items.remove(at))
         }
         _ => None,
@@ -241,6 +265,36 @@ mod tests {
         ] {
             let yaml = |text: &str| config::yaml::parse("test", text).unwrap().root;
             assert_eq!(apply("t", patch, &yaml(base)), Ok(yaml(expected)), "{patch}");
+        }
+    }
+
+    #[test]
+    fn the_items_that_operations_move_are_limited() {
+        let repeated = |operation: &str, times: usize| format!("[{}]", vec![operation; times].join(","));
+        let (list, map) =
+            (vec!["1"; 10_000].join(","), (0..10_000).map(|n| format!("k{n}: 1")).collect::<Vec<_>>());
+        let config = config::yaml::parse("", &format!("{{a: [{list}], e: [], m: {{{}}}}}", map.join(",")))
+            .unwrap()
+            .root;
+        let moved = r#"{"op": "move", "from": "/m/k1", "path": "/m/k1"}"#;
+        for (operation, allowed) in [
+            (r#"{"op": "add", "path": "/e/0", "value": 1}"#, MAX_OPERATIONS),
+            (r#"{"op": "add", "path": "/a/-", "value": 1}"#, MAX_OPERATIONS),
+            (r#"{"op": "remove", "path": "/a/9000"}"#, 1000),
+            (r#"{"op": "add", "path": "/a/0", "value": 1}"#, 4000),
+            (r#"{"op": "move", "from": "/a/0", "path": "/a/0"}"#, 2500),
+            (moved, 5000),
+        ] {
+            apply("patch", &repeated(operation, allowed), &config).unwrap();
+            let more = apply("patch", &repeated(operation, MAX_OPERATIONS), &config).map(drop);
+            let expected = match allowed {
+                MAX_OPERATIONS => Ok(()),
+                1000 => Err("operation 1001: path does not exist".to_string()),
+                _ => Err("additions and removals in long lists or maps exceed the limit".to_string()),
+            };
+            let more =
+                more.map_err(|e| if allowed == 1000 { e } else { e.split_once(": ").unwrap().1.to_string() });
+            assert_eq!(more, expected, "{operation}");
         }
     }
 

@@ -103,6 +103,7 @@ const MODULES: &[Items] = &[
     ("rsyslog", 200, "rsyslog:\n", |i| format!("- {{filename: f{i}, content: x}}")),
     ("snap", 200, "snap:\n  commands:\n", |i| format!("    c{i}: [snap, x]")),
     ("ssh_import_id", 200, "users:\n", |i| format!("- {{name: u{i}, ssh_import_id: [gh:u{i}]}}")),
+    ("phone_home", 1000, "phone_home:\n  url: file:///x\n  post:\n", |i| format!("  - k{i}")),
     ("chef", 200, "chef:\n  run_list:\n", |i| format!("  - r{i}")),
     ("wireguard", 100, "wireguard:\n  interfaces:\n", |i| {
         format!("  - {{name: wg{i}, config_path: /w{i}, content: x}}")

@@ -42,8 +42,9 @@ fn run(context: &Context<'_>) -> Result<()> {
             warning!(context.sys, "ansible.galaxy.actions is empty");
         }
         for words in actions {
-            // Only the first two words are logged; a later one may be a token.
-            let shown = words.iter().take(2).cloned().collect::<Vec<_>>().join(" ");
+            // Only the first two words are logged; a later one may be a token, as may the value of an option and a whole command line.
+            let is_name = |word: &&String| !word.contains(|c: char| c == '=' || c.is_whitespace());
+            let shown = words.iter().take(2).filter(is_name).cloned().collect::<Vec<_>>().join(" ");
             runner.run(words, None, &shown)?;
         }
     }

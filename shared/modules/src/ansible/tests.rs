@@ -38,7 +38,7 @@ fn pip_is_the_package_of_the_distribution() {
 #[test]
 fn values_are_not_logged() {
     let sandbox = machine(
-        "{galaxy: {actions: [[ansible-galaxy, x, --token, s3cret]]}, \
+        "{galaxy: {actions: [[ansible-galaxy, x, --token, s3cret], [ansible-galaxy, --token=s3cret]]}, \
          pull: [{url: 'https://s3cret@git.example', vault_id: s3cret, playbook_names: [a]}], \
          setup_controller: {repositories: [{path: /srv/r, source: 'https://s3cret@git.example'}]}}",
         "2.16",
@@ -47,4 +47,15 @@ fn values_are_not_logged() {
     let commands = sandbox.commands().join("\n");
     assert!(!commands.contains("s3cret"), "{commands}");
     assert!(commands.contains("ansible-pull --url --vault-id a"), "{commands}");
+
+    let package = "package_name: 'git+https://u:s3cret@git.example/x.git'";
+    for user in ["", ", run_user: mia"] {
+        let sandbox = machine(&format!("{{install_method: pip, {package}{user}}}"), "2.16");
+        sandbox.stub("python3", "[ $3 != install ]");
+        sandbox.stub("su", "case \"$4\" in *git+*) exit 1; esac");
+        let error = sandbox.run(&MODULE).unwrap_err().to_string();
+        let shown = error.clone() + &sandbox.commands().join("\n") + &sandbox.logged_warnings().join("\n");
+        assert!(!shown.contains("s3cret") && error.contains("git+https://git.example/"), "{shown}");
+        assert!(sandbox.calls().contains("u:s3cret@"), "{}", sandbox.calls());
+    }
 }

@@ -312,6 +312,23 @@ fn a_user_is_created_without_the_options_that_are_refused() {
     }
 }
 
+/// Debian's adduser takes other options, and runs useradd.
+#[test]
+fn a_missing_useradd_is_named_where_adduser_is_debians() {
+    let sandbox = machine("groups: [staff]\nusers: [{name: mia}]");
+    for program in ["useradd", "groupadd"] {
+        sandbox.sys.remove(format!("/usr/sbin/{program}")).unwrap();
+    }
+    for program in ["adduser", "addgroup"] {
+        let script = "#! /usr/bin/perl\nexit 1\n";
+        sandbox.sys.write(format!("/usr/sbin/{program}"), script, WriteOptions::mode(0o755)).unwrap();
+    }
+    let error = sandbox.run(&users_groups::MODULE).unwrap_err().to_string();
+    let logged = sandbox.logged_warnings().join("\n");
+    assert!(logged.contains("user mia: running useradd mia -m: useradd: not found"), "{error} {logged}");
+    assert!(logged.contains("running groupadd staff: groupadd: not found"), "{error} {logged}");
+}
+
 /// A user that cannot be created at all is like one with a refused name.
 #[test]
 fn the_default_user_replaces_one_that_cannot_be_created() {

@@ -117,9 +117,13 @@ pub fn body(stream: &mut impl BufRead, response: &mut Response, limit: usize) ->
     let length = length(response, room)?;
     let body = &mut response.body;
     match length {
-        BodyLength::Bytes(length) => read_body(stream, length, body),
+        BodyLength::Bytes(length) => read_body(stream, length, body, limit),
         BodyLength::UntilClose => {
-            stream.take(room as u64 + 1).read_to_end(body).map_err(read_error)?;
+            let first = stream.take(room.min(SMALL_BODY) as u64 + 1).read_to_end(body).map_err(read_error)?;
+            if first > SMALL_BODY {
+                reserve(body, room - SMALL_BODY, limit);
+                stream.take((room - SMALL_BODY) as u64).read_to_end(body).map_err(read_error)?;
+            }
             if body.len() > limit { Err(too_large(None, limit)) } else { Ok(()) }
         }
         BodyLength::Chunked => {
@@ -132,7 +136,7 @@ pub fn body(stream: &mut impl BufRead, response: &mut Response, limit: usize) ->
                 if size > limit.saturating_sub(body.len()) {
                     return Err(too_large(None, limit));
                 }
-                read_body(stream, size, body)?;
+                read_body(stream, size, body, limit)?;
                 if !line(stream, 2)?.is_empty() {
                     return Err(invalid_chunk());
                 }
@@ -275,9 +279,22 @@ fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The size from which a body gets memory for its limit at once.
+const SMALL_BODY: usize = 1 << 20;
+
+/// Reserves memory for more bytes of a body. A vector that grows is twice in memory while it is moved, but pages that are never
+/// written are not in memory.
+fn reserve(body: &mut Vec<u8>, length: usize, limit: usize) {
+    let size = body.len() + length;
+    if size > SMALL_BODY && size > body.capacity() {
+        _ = body.try_reserve_exact(limit.saturating_add(1).saturating_sub(body.len()).max(length));
+    }
+}
+
 /// Receives exactly this number of bytes.
-fn read_body(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Result<()> {
+fn read_body(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>, limit: usize) -> Result<()> {
     let before = body.len();
+    reserve(body, length, limit);
     stream.take(length as u64).read_to_end(body).map_err(read_error)?;
     let got = body.len() - before;
     if got < length {
@@ -306,6 +323,40 @@ mod tests {
         match read(text.as_bytes(), 100) {
             Ok(a) => format!("{} {}", a.status, String::from_utf8_lossy(&a.body)),
             Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_large_body_gets_its_memory_at_once() {
+        let limit = 8 << 20;
+        let read = |size: usize, header: &str, body: String| {
+            let text = format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n{body}");
+            let response = read(text.as_bytes(), limit).map_err(|e| e.to_string())?;
+            assert_eq!(response.body.len(), size, "{header}");
+            Ok::<usize, String>(response.body.capacity())
+        };
+        for size in [SMALL_BODY - 1, SMALL_BODY, SMALL_BODY + 1, SMALL_BODY * 3, limit, limit + 1] {
+            let content = "x".repeat(size);
+            let chunks: String = (0..size)
+                .step_by(5000)
+                .map(|at| {
+                    let part = &content[at..(at + 5000).min(size)];
+                    format!("{:x}\r\n{part}\r\n", part.len())
+                })
+                .collect();
+            for (header, body) in [
+                ("Server: x".to_string(), content.clone()),
+                (format!("Content-Length: {size}"), content.clone()),
+                ("Transfer-Encoding: chunked".to_string(), format!("{chunks}0\r\n\r\n")),
+            ] {
+                match read(size, &header, body) {
+                    Ok(capacity) => {
+                        assert!(size <= limit, "{header}");
+                        assert!(size <= SMALL_BODY || capacity == limit + 1, "{header}: {size} {capacity}");
+                    }
+                    Err(e) => assert!(size > limit && e.contains("larger than 8388608 bytes"), "{e}"),
+                }
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub struct Attributes {
 impl Archive {
     /// Creates an empty archive that never becomes larger than `limit` bytes.
     pub fn new(limit: usize) -> Archive {
-        Archive { builder: Builder::new(encoding::gzip::encoder()), limit }
+        // Pages that are never written are not in memory, and a vector that grows is there twice.
+        Archive { builder: Builder::new(encoding::gzip::encoder(limit)), limit }
     }
 
     /// Adds a regular file. Names with `..` are refused, and so is a file that could exceed the limit.
