@@ -468,9 +468,42 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "user-data part-001, line 2", "the group wheel, for which sudo has no rule"),
         ("hidden-mount", "printf '#cloud-config\nusers: [USER]\nruncmd: [touch /data/x]\n' >user-data; mkdir -p /data
           echo '/dev/sdx1 /data ext4 nofail 0 0' >>/etc/fstab", "", "/etc/fstab, line", "which nofail hides"),
-        // A note.
+        ("other-instance", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          touch /etc/cloud/cloud-init.disabled
+          mkdir -p /var/lib/cloud/instances/i-template/sem /var/lib/cloud/data
+          ln -s /var/lib/cloud/instances/i-template /var/lib/cloud/instance
+          echo i-template >/var/lib/cloud/data/instance-id
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network",
+          "", "generator", "nocloud/meta-data is of instance i-first-0001, and this machine was set up as i-template"),
+        ("inline-data", "rm -r ../nocloud; printf 'datasource_list: [None]\\ndatasource: {None: {userdata_raw: \"#cloud-config\\\\nusers: [{name: amy, ssh_authorized_keys: [\\\\\"KEY\\\\\"]}]\\\\n\"}}\\nnetwork: {config: disabled}\\n' >/etc/cloud/cloud.cfg.d/99-own.cfg
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network",
+          "sleep 1; printf 'datasource_list: [None]\\ndatasource: {None: {userdata_raw: \"#cloud-config\\\\nusers: [{name: amy, ssh_authorized_keys: [\\\\\"KEY\\\\\"]}]\\\\nruncmd: [touch /srv/new]\\\\n\"}}\\nnetwork: {config: disabled}\\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "/etc/cloud/cloud.cfg.d/99-own.cfg, line 2", "the instance ID has not changed"),
+        ("grub", "mkdir -p /etc/default/grub.d; printf 'GRUB_TIMEOUT=0\\nGRUB_CMDLINE_LINUX_DEFAULT=\"console=tty1 console=ttyS0\"\\n' >/etc/default/grub.d/50-cloudimg-settings.cfg
+          printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/default/grub, content: \"GRUB_DEFAULT=0\\\\nGRUB_CMDLINE_LINUX_DEFAULT=\\\\\"quiet net.ifnames=0\\\\\"\\\\n\"}]\\n' >user-data",
+          "", "/etc/default/grub, line 2", "no effect: /etc/default/grub.d/50-cloudimg-settings.cfg, line 2 sets the same"),
+        ("drop-in", "mkdir -p /etc/systemd/system/app.service.d; printf '[Service]\\nExecStart=\\nExecStart=/usr/bin/sleep 7\\n' >/etc/systemd/system/app.service.d/override.conf
+          printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/systemd/system/app.service, content: \"[Service]\\\\nExecStart=/usr/bin/sleep 1000\\\\n[Install]\\\\nWantedBy=multi-user.target\\\\n\"}]\\nruncmd: [systemctl daemon-reload, systemctl enable --now app.service]\\n' >user-data",
+          "", "/etc/systemd/system/app.service, line 2", "no effect: /etc/systemd/system/app.service.d/override.conf, line 2"),
+        ("optional-match", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; systemctl mask systemd-networkd-wait-online
+          printf 'version: 2\\nethernets: {lan: {match: {name: \"en*\"}, dhcp4: true, optional: true}}\\n' >network-config",
+          "", "network", "no link fits the match of any ethernet of the configuration, such as lan"),
+        ("hidden-program", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/systemd/system/agent.service, content: \"[Service]\\\\nType=oneshot\\\\nRemainAfterExit=yes\\\\nExecStart=-/opt/agent/bin/agent register\\\\n[Install]\\\\nWantedBy=multi-user.target\\\\n\"}]\\nruncmd: [systemctl daemon-reload, systemctl enable --now agent.service]\\n' >user-data",
+          "", "/etc/systemd/system/agent.service, line 4", "/opt/agent/bin/agent does not exist, which the '-' before it hides"),
+        ("unit-line-ends", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /opt/app/run.sh, permissions: \"0755\", content: \"#!/bin/bash\\\\r\\\\nexec sleep 100\\\\r\\\\n\"}\\n- {path: /etc/systemd/system/app.service, content: \"[Service]\\\\nExecStart=/opt/app/run.sh\\\\n[Install]\\\\nWantedBy=multi-user.target\\\\n\"}\\nruncmd: [systemctl daemon-reload, systemctl enable --now app.service]\\n' >user-data",
+          "", "app.service", "/opt/app/run.sh: has the line ends of Windows"),
+        ("lower-case", "printf '#cloud-config\\nusers: [USER]\\nbootcmd: [mkdir -p /srv/data]\\nruncmd:\\n- [sh, -c, \"echo docker: failed to register layer: write /usr/lib/libx.so: no space left on device; exit 1\"]\\n- [sh, -c, \"echo failed to pull image: context canceled; exit 1\"]\\n' >user-data",
+          "", "disk", "a file system was full"),
+        ("job-timeout", "printf '#cloud-config\\nusers: [USER]\\nbootcmd: [sleep 6]\\nruncmd: [touch /srv/a]\\n' >user-data
+          mkdir -p /etc/systemd/system/cloud-final.service.d
+          printf '[Unit]\\nJobTimeoutSec=3\\n' >/etc/systemd/system/cloud-final.service.d/limits.conf",
+          "", "cloud-final.service", "limits.conf, line 2: JobTimeoutSec=3"),
+        // Notes.
         ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",
           "touch /srv/x; cloud-init single --name scripts_user --frequency always", "modules-final: scripts_user", "ran since without an error"),
+        ("legacy", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/ssh/sshd_config.d/30-legacy.conf, content: \"# for the old terminal servers\\\\nKexAlgorithms diffie-hellman-group14-sha1\\\\nCiphers aes256-cbc\\\\n\"}]\\nruncmd: [systemctl reload ssh]\\n' >user-data",
+          "", "sshd", "KexAlgorithms lists only"),
+        ("next-instance", "printf '#cloud-config\\nusers: [USER]\\n' >user-data",
+          "sleep 1; printf 'runcmd: [touch /srv/first-boot-of-a-clone]\\n' >/etc/cloud/cloud.cfg.d/95-clones.cfg", "/etc/cloud/cloud.cfg.d/95-clones.cfg, line 1", "runcmd: no effect"),
     ] {
         if is_chosen(name) {
             assert_cause(&format!("broken-{name}"), prepare, live, place, problem);

@@ -343,9 +343,6 @@ fn unmatched(sys: &System, config: &Node, links: &[system::Link]) -> Option<Stri
     let mut first = None;
     for (id, ethernet) in ethernets.iter() {
         let matching = ethernet.get("match")?;
-        if ethernet.get("optional").is_some_and(|optional| !optional.is_falsy()) {
-            continue;
-        }
         for link in links.iter().filter(|link| link.name != "lo") {
             let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name));
             let driver = driver.unwrap_or_default();
@@ -454,7 +451,8 @@ mod tests {
             ("{lan: {match: {name: en*}}, wan: {match: {macaddress: '52:54:00:00:00:02'}}}", Some("lan")),
             ("{lan: {match: {name: en*}}, wan: {match: {macaddress: '52:54:00:00:00:01'}}}", None),
             ("{lan: {match: {name: [en*, E*]}}}", None),
-            ("{lan: {match: {name: en*}, optional: true}}", None),
+            // The option hides it, but there is no other way to the machine.
+            ("{lan: {match: {name: en*}, optional: true}}", Some("lan")),
             ("{lan: {match: {name: en*}}, eth1: {}}", None),
         ] {
             let text = format!("network: {{version: 2, ethernets: {ethernets}}}");

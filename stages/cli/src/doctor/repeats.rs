@@ -8,7 +8,7 @@ use config::{Map, Node};
 use super::boot_log::BootLog;
 use super::history;
 use super::page::Page;
-use crate::finding::{Layer, place_at};
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 
 /// The module that runs once in the life of an image, also of one that was captured.
@@ -38,10 +38,15 @@ pub fn section(machine: &Machine, merged: &Node, inputs: &[MergeInput], log: &Bo
         page.findings.warning(layout.instance("sem"), problem, remedy);
     }
     page.findings.layer = Layer::Configuration;
+    let boot = log.last.as_ref().and_then(|boot| Some(boot.events.first()?.at / 1_000_000));
     for (place, problem, module) in came_later(machine, merged, inputs) {
         let remedy =
             format!("cloud-init clean --reboot, or: cloud-init single --name {module} --frequency always");
-        page.findings.warning(place, problem, remedy);
+        let path = place.split(',').next().unwrap_or_default();
+        let is_after = sys.metadata(path).is_ok_and(|meta| boot.is_some_and(|boot| meta.mtime() > boot));
+        // A note until a boot has seen it: it may be for the instances of an image that is made of this machine.
+        let severity = if is_after { Severity::Note } else { Severity::Warning };
+        page.findings.add(severity, place, problem, remedy);
     }
 }
 

@@ -16,6 +16,7 @@ use super::identification::NO_DATASOURCE;
 use super::output::{self, Output};
 use super::page::Page;
 use super::relations::UNITS;
+use super::units::texts as texts_of_instance;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
@@ -143,14 +144,19 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         };
         finding.details.push(line.to_string());
     }
-    // A note: the script may have tried again, as those that wait for a server do.
+    // A note if a script may have tried again, as those that wait for a server do.
     let is_known = page.findings.all.iter().any(|finding| finding.problem.ends_with(WENT_ON));
     if !is_known
         && failures.iter().all(|failure| !failure.stage.contains("modules-final"))
         && let Some((cause, line)) = output.cause().filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
     {
         let problem = format!("the scripts succeeded, but their output shows: {}", cause.problem);
-        page.findings.note("modules-final", problem).details.push(line.to_string());
+        let has_retry = texts_of_instance(machine).iter().any(|text| text.lines().any(has_branch));
+        let (severity, remedy) = match has_retry {
+            true => (Severity::Note, ""),
+            false => (Severity::Warning, cause.remedy),
+        };
+        page.findings.add(severity, "modules-final", problem, remedy).details.push(line.to_string());
     }
     let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
     for mut failure in failures {
@@ -329,7 +335,7 @@ fn is_handled(sys: &System, message: &str) -> bool {
 /// Returns whether a line of a script does something if its command fails.
 fn has_branch(line: &str) -> bool {
     let mut words = line.split_whitespace();
-    words.any(|word| matches!(word, "||" | "if" | "elif" | "while" | "until" | "!"))
+    words.any(|word| matches!(word, "||" | "if" | "elif" | "while" | "until" | "!" | "for"))
 }
 
 /// Returns the script in a directory with a command that names something, and does nothing else by its result.
