@@ -13,7 +13,7 @@ pub struct Cause {
 }
 
 /// The problems of a write that was refused.
-const FULL: &str = "a file system was full";
+pub const FULL: &str = "a file system was full";
 pub const READ_ONLY: &str = "a file system was read-only";
 /// The problems of requests that no server got.
 pub const NO_NAMES: &str = "names could not be resolved";

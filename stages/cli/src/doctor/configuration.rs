@@ -10,8 +10,10 @@ use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 use config::provenance::{MergeInput, replaced_lists};
 
-const MAIN_FILE: &str = "/etc/cloud/cloud.cfg";
+pub const MAIN_FILE: &str = "/etc/cloud/cloud.cfg";
 const DIRECTORY: &str = "/etc/cloud/cloud.cfg.d";
+/// Files with variables of each login.
+const LOCALES: [&str; 3] = ["/etc/environment", "/etc/default/locale", "/etc/locale.conf"];
 pub const MODULE_LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
 
 pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], page: &mut Page) {
@@ -114,6 +116,28 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
     {
         let remedy = "look for a unit, script or DHCP client that sets it: grep -rl hostname /etc/systemd/system; now: hostnamectl set-hostname NAME";
         page.findings.warning(place_at(&name.at, key), format!("{key}: {problem}"), remedy);
+    }
+    let is_of_user = |node: &&Node| node.at.source.as_deref().is_some_and(|of| of.starts_with("user-data"));
+    let locale = merged.get("locale").filter(is_of_user).and_then(|node| Some((node, node.as_str()?)));
+    for file in LOCALES {
+        let text = sys.read_text(file).unwrap_or_default();
+        let all = (1..).zip(text.lines()).find_map(|(number, line)| {
+            Some((
+                number,
+                line.trim().trim_start_matches("export ").strip_prefix("LC_ALL=")?.trim_matches('"'),
+            ))
+        });
+        if let Some(((node, wanted), (number, all))) = locale.zip(all)
+            && all != wanted
+            && !all.is_empty()
+        {
+            let problem = format!("LC_ALL overrides the configured locale ({})", node.at);
+            page.findings.warning(
+                format!("{file}, line {number}"),
+                problem,
+                "remove the line, or set the same locale",
+            );
+        }
     }
     let zone = merged.get("timezone").and_then(|node| Some((node, node.as_str()?)));
     if let Some((node, zone)) = zone.filter(|(_, zone)| distro::zone_file(sys, zone).is_ok())

@@ -173,7 +173,9 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
     else {
         return;
     };
-    for seed in seed.split(',').filter(|path| path.starts_with('/')) {
+    // A `seedfrom` may be a URL of a directory.
+    let paths = seed.split(',').map(|path| path.strip_prefix("file://").unwrap_or(path));
+    for seed in paths.filter(|path| path.starts_with('/')) {
         let top = seed.trim_end_matches('/');
         let disk = if sys.is_live() && sys.is_block_device(seed) { mounted(sys, seed) } else { None };
         let at = disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));

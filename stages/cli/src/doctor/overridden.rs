@@ -16,6 +16,7 @@ const HOSTS: &str = "/etc/hosts";
 /// Directories of which one file overrides another: of sshd the first one, of others the last one.
 const SSHD: &str = "/etc/ssh/sshd_config.d";
 const SYSCTL: &str = "/etc/sysctl.d";
+const LIMITS: &str = "/etc/security/limits.d";
 const APT: &str = "/etc/apt/apt.conf.d";
 /// The file with the proxies of `apt`.
 const APT_PROXY: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
@@ -184,7 +185,8 @@ fn unread(sys: &System, path: &str, scripts: &[String]) -> Option<String> {
 
 /// Returns the file below /etc that takes the place of one below /usr/lib.
 fn replaced(sys: &System, path: &str) -> Option<String> {
-    let name = path.strip_prefix("/usr").unwrap_or(path).strip_prefix("/lib/")?;
+    let name = path.strip_prefix("/usr").unwrap_or(path);
+    let name = name.strip_prefix("/local").unwrap_or(name).strip_prefix("/lib/")?;
     let other = format!("/etc/{name}");
     let is_other = || sys.exists(&other) && sys.real_path(&other) != sys.real_path(path);
     (name.rsplit_once('/').is_some_and(|(top, _)| VENDOR.contains(&top)) && is_other()).then_some(other)
@@ -196,10 +198,12 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
     let below = top.strip_prefix("/etc/")?;
     let is_of_systemd = below.starts_with("systemd/") && below.ends_with(".conf.d");
     let main = directories(sys, path);
-    if ![SSHD, SYSCTL, APT].contains(&top) && !is_of_systemd && main.is_none() {
+    if ![SSHD, SYSCTL, APT, LIMITS].contains(&top) && !is_of_systemd && main.is_none() {
         return None;
     }
     let is_unit = main.is_some() && top == UNITS;
+    // A row of limits.conf(5) is of a domain, a type and an item.
+    let key_words = if top == LIMITS { 3 } else { 1 };
     let read =
         |path: &str| words(&String::from_utf8_lossy(&sys.read_head(path, MAX_FILE).unwrap_or_default()));
     let text = read(path);
@@ -227,11 +231,14 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
                 continue;
             }
             for (at, line_of_other) in (0..).zip(lines_of_other.lines()) {
-                let mut words = line_of_other.split_whitespace();
+                let key_of = |line: &'_ str| {
+                    line.split_whitespace().take(key_words).map(str::to_string).collect::<Vec<_>>()
+                };
+                let mut words = line_of_other.split_whitespace().skip(1);
                 // grub's files add to a value by its name.
                 let adds = line_of_other.contains(&format!("${key}"))
                     || line_of_other.contains(&format!("${{{key}"));
-                if words.next() == Some(key)
+                if key_of(line_of_other) == key_of(line)
                     && !line.split_whitespace().eq(line_of_other.split_whitespace())
                     && !adds
                     && (!is_unit || words.next().is_none() || SINGLE.split(' ').any(|single| single == key))
@@ -296,7 +303,14 @@ mod tests {
             ("/etc/ssh/sshd_config.d", "/etc/sysctl.d", "/etc/systemd/journald.conf.d");
         root.put("etc/systemd/journald.conf.d/10-a.conf", "[Journal]\nStorage=persistent\n");
         root.put("usr/lib/systemd/journald.conf.d/90-b.conf", "[Journal]\nStorage=volatile\n");
+        root.put("etc/security/limits.d/10-a.conf", "* soft nofile 9\n* hard nofile 9\n");
+        root.put("etc/security/limits.d/90-b.conf", "* soft core 1\n* hard nofile 8\n");
+        let limits = "/etc/security/limits.d";
         for (path, expected) in [
+            (
+                format!("{limits}/10-a.conf"),
+                Some((format!("{limits}/10-a.conf, line 2"), format!("{limits}/90-b.conf, line 2"))),
+            ),
             (
                 format!("{ssh}/90-b.conf"),
                 Some((format!("{ssh}/90-b.conf, line 2"), format!("{ssh}/10-a.conf, line 1"))),
@@ -347,6 +361,7 @@ mod tests {
         for (path, expected) in [
             ("/usr/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
             ("/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
+            ("/usr/local/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
             ("/usr/lib/systemd/system/b.service", None),
             ("/usr/lib/app/a.service", None),
         ] {

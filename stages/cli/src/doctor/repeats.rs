@@ -6,6 +6,7 @@ use config::provenance::MergeInput;
 use config::{Map, Node};
 
 use super::boot_log::BootLog;
+use super::configuration::MAIN_FILE;
 use super::history;
 use super::page::Page;
 use crate::finding::{Layer, Severity, place_at};
@@ -63,9 +64,14 @@ fn came_later(machine: &Machine, merged: &Node, inputs: &[MergeInput]) -> Vec<(S
     let is_later =
         |path: &str, module: &str| done(module).is_some_and(|done| at(path).is_some_and(|time| time > done));
     let mut found = Vec::new();
-    for input in inputs.iter().filter(|input| input.name.starts_with(OWN_FILES)) {
+    let is_main = |input: &&MergeInput| input.name == MAIN_FILE;
+    for input in inputs.iter().filter(|input| input.name.starts_with(OWN_FILES) || is_main(input)) {
         for (key, value) in input.config.as_map().into_iter().flat_map(Map::iter) {
             let name = key.as_str().unwrap_or_default();
+            // The package's file has the default user.
+            if name == "users" && is_main(&input) {
+                continue;
+            }
             let Some(row) = modules::module_of_instance(name) else { continue };
             let module = row.written_script.map_or(row.name, |script| script.run_by);
             let is_work =

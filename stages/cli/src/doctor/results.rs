@@ -148,7 +148,11 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     let is_known = page.findings.all.iter().any(|finding| finding.problem.ends_with(WENT_ON));
     if !is_known
         && failures.iter().all(|failure| !failure.stage.contains("modules-final"))
-        && let Some((cause, line)) = output.cause().filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
+        && let Some((cause, line)) = output
+            .cause()
+            .map(|(cause, line)| (cause, line.to_string()))
+            .or_else(|| cause_elsewhere(machine))
+            .filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
     {
         let problem = format!("the scripts succeeded, but their output shows: {}", cause.problem);
         let has_retry = texts_of_instance(machine).iter().any(|text| text.lines().any(has_branch));
@@ -156,7 +160,7 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
             true => (Severity::Note, ""),
             false => (Severity::Warning, cause.remedy),
         };
-        page.findings.add(severity, "modules-final", problem, remedy).details.push(line.to_string());
+        page.findings.add(severity, "modules-final", problem, remedy).details.push(line);
     }
     let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
     for mut failure in failures {
@@ -172,6 +176,12 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     }
     for finding in &mut page.findings.all {
         let (file, what) = match &*finding.problem {
+            cause::FULL if machine.sys.is_live() => {
+                if let Some(full) = super::disk::full(&machine.sys) {
+                    finding.place = full;
+                }
+                continue;
+            }
             cause::READ_ONLY => (boot.restricting.first(), "restricts what a stage may write"),
             cause::NO_NAMES | cause::UNREACHABLE => {
                 (boot.isolating.first(), "restricts the network of a stage")
@@ -201,6 +211,15 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
         page.findings.warning("stages", problem, remedy);
     }
+}
+
+/// Returns the cause that an output shows which the scripts send elsewhere, and its line.
+fn cause_elsewhere(machine: &Machine) -> Option<(&'static Cause, String)> {
+    let (sys, top) = (&machine.sys, machine.layout.user_scripts());
+    let texts =
+        sys.list(&top).unwrap_or_default().into_iter().map(|name| sys.read_text(format!("{top}/{name}")));
+    let lines: Vec<String> = texts.flatten().flat_map(|text| output::redirected(sys, &text)).collect();
+    Cause::of(&lines).map(|(cause, line)| (cause, line.to_string()))
 }
 
 /// Returns the administrator's units and scripts of the boot that run `cloud-init clean`.

@@ -37,12 +37,17 @@ pub fn section(machine: &Machine, page: &mut Page) {
             format!("the unit failed; scripts or files of the user-data name it{own}{settings}");
         let mut remedy = format!("systemctl status {unit}");
         // Those of the unit itself may have secrets.
-        let details = of_systemd(machine, &unit);
+        let mut details = of_systemd(machine, &unit);
+        let output = ask_journal(machine, &["-u", &unit]);
         if let Some((what, how)) = unusable_program(machine, &details) {
             (problem, remedy) = (problem + &what, how.to_string());
-        } else if let Some((cause, _)) = Cause::of(&ask_journal(machine, &["-u", &unit])) {
+        } else if let Some((cause, line)) = Cause::of(&output) {
             problem += &format!("; its output shows: {}", cause.problem);
             remedy = format!("{}; {remedy}", cause.remedy);
+            details.push(system::redacted_urls(line).to_string());
+        } else if unit.ends_with(".mount") {
+            // Of mount(8).
+            details = output;
         }
         page.findings.warning(&unit, problem, remedy).details = details;
     }
@@ -124,6 +129,9 @@ fn of_owner(machine: &Machine, page: &mut Page) {
                     problem,
                     "install it before the unit starts, or correct the path",
                 );
+            } else if line.starts_with("EnvironmentFile=") && !is_skipped {
+                // A note: packages have such lines for files that need not exist.
+                page.findings.note(place, format!("{path} does not exist, which the '-' before it hides"));
             } else if line.starts_with("Condition") && is_skipped && is_started(name, &texts) {
                 let problem = format!("{name} was not started, because of {line}, which does not exist");
                 let remedy = "make it before the unit starts, or correct the path";
@@ -148,6 +156,7 @@ fn lacking<'a>(sys: &System, text: &'a str) -> Vec<(usize, &'a str, &'a str)> {
                 let path = value.trim_start_matches(['-', '@', ':', '+', '!', '|']);
                 Some(path).filter(|path| value[..value.len() - path.len()].contains('-'))?
             }
+            () if key == "EnvironmentFile" => value.strip_prefix('-')?,
             () if is_condition.iter().any(|start| key.starts_with(start)) => value,
             () => return None,
         };
@@ -228,6 +237,8 @@ mod tests {
             // It fails.
             ("ExecStart=/opt/gone", ""),
             ("ExecStartPre=-/opt/gone", ""),
+            ("EnvironmentFile=-/opt/gone", "/opt/gone"),
+            ("EnvironmentFile=/opt/gone", ""),
             ("ConditionPathExists=/dev/vdb", "/dev/vdb"),
             ("ConditionFileNotEmpty=/opt/gone", "/opt/gone"),
             ("ConditionPathExists=!/opt/gone", ""),

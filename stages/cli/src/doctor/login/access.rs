@@ -33,6 +33,8 @@ RevokedKeys|cannot read its list of revoked keys and so refuses every key|create
 PermitRootLogin|refuses root|set PermitRootLogin prohibit-password
 AuthenticationMethods|demands more than a key|change AuthenticationMethods
 MaxAuthTries|allows no attempt to log in|set MaxAuthTries 6
+PerSourceMaxStartups|accepts no connection|set PerSourceMaxStartups none
+LoginGraceTime|ends each connection before a login is complete|set LoginGraceTime 120
 MaxSessions|allows no session|set MaxSessions 10
 PermitTTY|gives the user no terminal|set PermitTTY yes
 ForceCommand|runs a command that ends each login|remove ForceCommand
@@ -355,6 +357,8 @@ impl Access {
             (account.name == "root" && first("permitrootlogin") == "no", "PermitRootLogin"),
             (!sshd.accepts_key_alone(), "AuthenticationMethods"),
             (first("maxauthtries") == "0", "MaxAuthTries"),
+            (first("persourcemaxstartups") == "0", "PerSourceMaxStartups"),
+            (matches!(first("logingracetime"), "1" | "2"), "LoginGraceTime"),
             (first("maxsessions") == "0", "MaxSessions"),
             (first("permittty") == "no" && sshd.is_none("forcecommand"), "PermitTTY"),
             (ends, "ForceCommand"),
