@@ -522,6 +522,38 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "", "/usr/local/lib/systemd/system/collector.service", "/etc/systemd/system/collector.service takes its place"),
         ("hidden-owner", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [\"id -u deploy >/dev/null 2>&1; chown -R deploy:deploy /srv 2>/dev/null || true\"]\\n' >user-data",
           "", "scripts/runcmd, line 2", "there is no user or group deploy:deploy"),
+        ("shadow-nss", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; sed -i 's/^shadow:.*/shadow: sss/; t; $ashadow: sss' /etc/nsswitch.conf",
+          "", "/etc/nsswitch.conf, line", "shadow: does not name files"),
+        ("exec-condition", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [touch /srv/a]\\n' >user-data
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Service]\\nExecCondition=/usr/bin/grep -q ready /etc/site-status\\n' >/etc/systemd/system/cloud-final.service.d/site.conf; echo draft >/etc/site-status",
+          "", "cloud-final.service", "site.conf, line 2: ExecCondition="),
+        ("wrapper", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [touch /srv/a]\\n' >user-data
+          printf '#!/bin/sh\\nexec /usr/bin/cloud-init modules --mode=final\\n' >/usr/local/sbin/ci-wrapper; chmod 644 /usr/local/sbin/ci-wrapper
+          mkdir -p /etc/systemd/system/cloud-final.service.d; printf '[Service]\\nExecStart=\\nExecStart=/usr/local/sbin/ci-wrapper\\n' >/etc/systemd/system/cloud-final.service.d/wrap.conf",
+          "", "cloud-final.service", "/usr/local/sbin/ci-wrapper: not executable (mode 0644)"),
+        ("seed-link", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          mkdir -p /srv/old; cp -r . /srv/old/nocloud; cd /; rm -r /var/lib/cloud/seed/nocloud; ln -s /mnt/usb/nocloud /var/lib/cloud/seed/nocloud
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network",
+          "", "generator", "seed/nocloud is a link to /mnt/usb/nocloud, which does not exist"),
+        ("zone-unit", "printf '#cloud-config\\nusers: [USER]\\ntimezone: Europe/Oslo\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/ln -sf /usr/share/zoneinfo/America/New_York /etc/localtime\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/baseline.service
+          systemctl enable baseline",
+          "", "user-data part-001, line 3", "/etc/systemd/system/baseline.service sets it"),
+        ("name-unit", "printf '#cloud-config\\nusers: [USER]\\nhostname: web1\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/sh -c \"echo golden >/etc/hostname; hostname golden\"\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/baseline.service
+          systemctl enable baseline",
+          "", "user-data part-001, line 3", "/etc/systemd/system/baseline.service sets it"),
+        ("keys-unit", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/sh -c \"echo ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICecondliteTestKeyOfNobodyAtAllxxxxxxxxxxxxx ops >/home/amy/.ssh/authorized_keys\"\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/keysync.service
+          systemctl enable keysync",
+          "", "user-data part-001, line 2", "/etc/systemd/system/keysync.service names authorized_keys"),
+        ("protect-home", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          mkdir -p /etc/systemd/system/ssh.service.d; printf '[Service]\\nProtectSystem=full\\nProtectHome=yes\\n' >/etc/systemd/system/ssh.service.d/hardening.conf",
+          "", "/etc/systemd/system/ssh.service.d/hardening.conf, line 3", "ProtectHome=yes keeps sshd"),
+        ("unit-names", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /opt/pull, permissions: \"0755\", content: \"#!/bin/sh\\\\necho fatal: unable to access https://x:s3cr3t@git.test/a.git: Could not resolve host: git.test >&2\\\\nexit 128\\\\n\"}\\n- {path: /etc/systemd/system/pull.service, content: \"[Service]\\\\nType=oneshot\\\\nExecStart=/opt/pull\\\\n\"}\\nruncmd: [systemctl daemon-reload, systemctl start --no-block pull]\\npackages: [tmux]\\n' >user-data",
+          "sleep 1", "pull.service", "its output shows: names could not be resolved"),
+        ("device-condition", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /etc/systemd/system/app.service, content: \"[Unit]\\\\nConditionPathExists=/dev/disk/by-label/appdata\\\\n[Service]\\\\nExecStart=/usr/bin/sleep 1000\\\\n[Install]\\\\nWantedBy=multi-user.target\\\\n\"}\\nruncmd: [systemctl daemon-reload, systemctl enable --now app.service]\\n' >user-data",
+          "", "/etc/systemd/system/app.service, line 2", "ConditionPathExists=/dev/disk/by-label/appdata, which does not exist"),
         // Notes.
         ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",
           "touch /srv/x; cloud-init single --name scripts_user --frequency always", "modules-final: scripts_user", "ran since without an error"),
@@ -614,6 +646,14 @@ fn intended_settings_are_not_findings() {
           printf 'version: 2\nethernets: {e: {match: {name: \"e*\"}}, other: {match: {driver: igb}, optional: true, dhcp4: true}}\nbridges: {br0: {interfaces: [e], addresses: [192.0.2.10/24]}}\n' >network-config"),
         // Containers have no devices.
         ("label", "printf '#cloud-config\nusers: [USER]\n' >user-data; echo 'PARTLABEL=data /data ext4 defaults 0 2' >>/etc/fstab"),
+        ("ssh-drop-in", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          mkdir -p /etc/systemd/system/ssh.service.d; printf '[Service]\\nProtectSystem=full\\nIPAddressDeny=any\\nIPAddressAllow=localhost 10.0.0.0/8 192.0.2.0/24\\nRestart=always\\n' >/etc/systemd/system/ssh.service.d/own.conf"),
+        ("owners", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [\"chown -R amy:amy /srv 2>/dev/null || true\", \"chown 1000:1000 /srv || true\", \"chown $OWNER /srv || true\"]\\n' >user-data"),
+        ("own-drop-in", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /etc/systemd/system/app.service, content: \"[Service]\\\\nUser=daemon\\\\nExecStartPre=-/usr/bin/docker rm x\\\\nExecStart=/usr/bin/sleep 1000\\\\n\"}\\n- {path: /etc/systemd/system/app.service.d/10-user.conf, content: \"[Service]\\\\nUser=root\\\\n\"}\\n- {path: /etc/systemd/journald.conf, content: \"[Journal]\\\\nStorage=volatile\\\\n\"}\\nruncmd: [systemctl daemon-reload, systemctl start app]\\n' >user-data"),
+        ("limits-rows", "printf '* soft nofile 1024\\n' >/etc/security/limits.d/95-baseline.conf
+          printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/security/limits.d/10-db.conf, content: \"postgres hard nofile 65536\\\\n\"}]\\n' >user-data"),
+        ("grub-adds", "mkdir -p /etc/default/grub.d; printf 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX console=ttyS0\"\\n' >/etc/default/grub.d/50-own.cfg
+          printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/default/grub, content: \"GRUB_CMDLINE_LINUX=quiet\\\\n\"}]\\n' >user-data"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables
           printf 'table inet own {\n chain in { type filter hook input priority 0; policy drop;\n iif lo accept\n tcp dport { 22, 80 } accept\n }\n}\n' >/etc/nftables.conf"),
     ] {

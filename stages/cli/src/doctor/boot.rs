@@ -36,8 +36,9 @@ const PHASES: [(&str, &str); 3] =
     [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
 /// systemd's exit statuses of a unit whose program it could not begin, its results, and the beginnings of the settings that these follow
 /// from.
-const STEPS: [(&str, &str); 18] = [
+const STEPS: [(&str, &str); 19] = [
     (DROPPED, "JobTimeoutSec= JobRunningTimeoutSec="),
+    (SKIPPED, "ExecCondition="),
     ("timeout", "Timeout RuntimeMaxSec="),
     ("oom-kill", "Memory"),
     ("watchdog", "WatchdogSec="),
@@ -59,6 +60,8 @@ const STEPS: [(&str, &str); 18] = [
     ("228", "SystemCall"),
     ("243", "LoadCredential"),
 ];
+/// The result of a unit that a command skipped.
+const SKIPPED: &str = "exec-condition";
 /// In place of a result: systemd dropped the job of the unit.
 const DROPPED: &str = "dropped";
 /// The maximum number of processes of a stage that are examined.
@@ -448,10 +451,11 @@ pub fn settings_of_failure(sys: &System, unit: &Unit, is_strict: bool) -> String
         path.starts_with('/') && !path.contains(['%', '*', '?', '[']) && !sys.exists(path)
     };
     let mut found = String::new();
-    for file in files.filter(|file| (unit.is_failed() || is_dropped) && !file.is_empty()) {
+    let is_skipped = unit.get("Result") == SKIPPED;
+    for file in files.filter(|file| (unit.is_failed() || is_dropped || is_skipped) && !file.is_empty()) {
         let text = sys.read_text(file).unwrap_or_default();
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
-            let end = if !is_dropped && is_missing(line) { " does not exist" } else { "" };
+            let end = if unit.is_failed() && is_missing(line) { " does not exist" } else { "" };
             if !end.is_empty() || own.contains(&file) && is_of_step(line) {
                 found += &format!("; {file}, line {number}: {line}{end}");
             }

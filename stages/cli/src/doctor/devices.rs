@@ -36,7 +36,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         path.map_or(alias.unwrap_or_default(), |path| format!("; {path} does not exist"))
     };
     let fstab = sys.read_text("/etc/fstab").unwrap_or_default();
-    let texts = if fstab.contains("nofail") { super::units::texts(machine) } else { Vec::new() };
+    let texts = if fstab.contains("nofail") { super::scripts::texts(machine) } else { Vec::new() };
     for (number, line) in (1..).zip(fstab.lines()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [device, point, _, options, ..] = fields[..] else { continue };

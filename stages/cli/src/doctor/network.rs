@@ -85,9 +85,12 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     }
     let services = sys.read_text(NAME_SERVICES).unwrap_or_default();
     let hosts = services.lines().find_map(|line| line.strip_prefix("hosts:"));
-    if let Some(number) = without_files(&services) {
+    for (database, number) in
+        ["passwd", "shadow"].iter().filter_map(|name| Some((name, without_files(&services, name)?)))
+    {
         page.findings.layer = Layer::Machine;
-        let problem = "passwd: does not name files, so the accounts of /etc/passwd are not known";
+        let problem =
+            format!("{database}: does not name files, so the accounts of /etc/{database} are not known");
         page.findings.error(
             format!("{NAME_SERVICES}, line {number}"),
             problem,
@@ -292,10 +295,11 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
 }
 
 /// Returns the number of the line of nsswitch.conf(5) by which the accounts of this machine are not looked up.
-fn without_files(services: &str) -> Option<usize> {
+fn without_files(services: &str, database: &str) -> Option<usize> {
     let is_local = |word: &str| ["files", "compat", "db", "altfiles"].contains(&word);
-    let accounts =
-        (1..).zip(services.lines()).filter_map(|(at, line)| Some((at, line.trim().strip_prefix("passwd:")?)));
+    let accounts = (1..)
+        .zip(services.lines())
+        .filter_map(|(at, line)| Some((at, line.trim().strip_prefix(database)?.strip_prefix(':')?)));
     let (number, words) = accounts.last()?;
     let mut words = words.split('#').next().unwrap_or_default().split_whitespace().peekable();
     (words.peek().is_some() && !words.any(is_local)).then_some(number)
@@ -470,7 +474,7 @@ mod tests {
             ("passwd: sss [NOTFOUND=return] files\n", None),
             ("#passwd: sss\nshadow: sss\n", None),
         ] {
-            assert_eq!(without_files(services), expected, "{services}");
+            assert_eq!(without_files(services, "passwd"), expected, "{services}");
         }
     }
 

@@ -8,7 +8,7 @@ use system::System;
 
 use super::page::Page;
 use super::relations::UNITS;
-use super::units;
+use super::scripts::{self, own_files_with};
 use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 
@@ -71,7 +71,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let key = "manage_etc_hosts";
     let managed = merged.get(key).filter(|node| !node.is_falsy() && node.as_str() != Some("localhost"));
     let entries = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
-    let scripts = if entries.is_empty() { Vec::new() } else { units::texts(machine) };
+    let scripts = if entries.is_empty() { Vec::new() } else { scripts::texts(machine) };
     for entry in entries {
         let path = text(entry, "path");
         if let Some(node) = managed.filter(|_| path == HOSTS && text(entry, "encoding").is_empty())
@@ -107,7 +107,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
                 let remedy = format!(
                     "look for a unit or script of the image that writes it: grep -rl {name} /etc/systemd /usr/local"
                 );
-                page.findings.warning(path, problem, remedy);
+                let details =
+                    own_files_with(machine, path).into_iter().map(|other| format!("{other} names it"));
+                page.findings.warning(path, problem, remedy).details = details.collect();
             } else {
                 page.findings.note(path, problem);
             }

@@ -15,8 +15,7 @@ use super::evidence::{
 use super::identification::NO_DATASOURCE;
 use super::output::{self, Output};
 use super::page::Page;
-use super::relations::UNITS;
-use super::units::texts as texts_of_instance;
+use super::scripts::{own_files_with, texts};
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
@@ -155,7 +154,7 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
             .filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
     {
         let problem = format!("the scripts succeeded, but their output shows: {}", cause.problem);
-        let has_retry = texts_of_instance(machine).iter().any(|text| text.lines().any(has_branch));
+        let has_retry = texts(machine).iter().any(|text| text.lines().any(has_branch));
         let (severity, remedy) = match has_retry {
             true => (Severity::Note, ""),
             false => (Severity::Warning, cause.remedy),
@@ -205,7 +204,9 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         let problem =
             "the stages ran in this boot, and their records were removed since, as by cloud-init clean";
         let remedy = "remove the command if it is not to run at each boot; then: cloud-init clean --reboot";
-        page.findings.warning("stages", problem, remedy).details = cleaners(sys);
+        const COMMAND: &str = "cloud-init clean";
+        page.findings.warning("stages", problem, remedy).details =
+            own_files_with(machine, COMMAND).iter().map(|path| format!("{path} runs {COMMAND}")).collect();
     } else if log.last.is_none() {
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
@@ -220,18 +221,6 @@ fn cause_elsewhere(machine: &Machine) -> Option<(&'static Cause, String)> {
         sys.list(&top).unwrap_or_default().into_iter().map(|name| sys.read_text(format!("{top}/{name}")));
     let lines: Vec<String> = texts.flatten().flat_map(|text| output::redirected(sys, &text)).collect();
     Cause::of(&lines).map(|(cause, line)| (cause, line.to_string()))
-}
-
-/// Returns the administrator's units and scripts of the boot that run `cloud-init clean`.
-fn cleaners(sys: &System) -> Vec<String> {
-    let in_directory = |top: &&str| {
-        let top = top.to_string();
-        let names = sys.list(&top).unwrap_or_default().into_iter();
-        names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
-    };
-    let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
-    let is_cleaner = |path: &String| sys.read_text(path).is_ok_and(|text| text.contains("cloud-init clean"));
-    files.filter(is_cleaner).map(|path| format!("{path} runs cloud-init clean")).collect()
 }
 
 /// Adds the recorded problems of configurations.

@@ -12,6 +12,7 @@ use super::journal::{ask_journal, of_systemd};
 use super::masks;
 use super::page::Page;
 use super::relations::{UNITS, changed_by, related};
+use super::scripts::texts;
 use crate::finding::Layer;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
@@ -84,14 +85,6 @@ pub fn section(machine: &Machine, page: &mut Page) {
              WantedBy=multi-user.target, which may come before them; journalctl -b _PID=1 shows the cycle",
         );
     }
-}
-
-/// Returns the configuration and the scripts of the instance.
-pub fn texts(machine: &Machine) -> Vec<String> {
-    let (sys, layout) = (&machine.sys, &machine.layout);
-    let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
-    let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
-    paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect()
 }
 
 /// Returns the failed units that the configuration or the scripts of the instance name.

@@ -245,7 +245,7 @@ pub fn algorithms(machine: &Machine, sshd: &Sshd, page: &mut Page) {
     let file = place.trim_start_matches([' ', '(']).split(',').next().unwrap_or_default();
     // The owner's own file may be for old clients, and one that connected is enough.
     let is_intended = obsolete.is_some()
-        && (!file.is_empty() && super::super::units::texts(machine).iter().any(|text| text.contains(file))
+        && (!file.is_empty() && super::super::scripts::texts(machine).iter().any(|text| text.contains(file))
             || !ask_journal(machine, &["-u", "ssh", "-u", "sshd", "--grep", "^Accepted "]).is_empty());
     let severity = if is_intended { Severity::Note } else { Severity::Error };
     page.findings.add(severity, "sshd", problem, "remove the line, then: systemctl reload ssh (or sshd)");
