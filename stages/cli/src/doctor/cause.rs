@@ -312,13 +312,13 @@ impl Cause {
 
     /// Returns whether a line shows any cause.
     pub fn is_any_shown(line: &str) -> bool {
-        let line = line.to_lowercase();
+        let line = line.to_ascii_lowercase();
         CAUSES.iter().any(|cause| cause.is_shown(&line))
     }
 
     /// Returns the cause that one of these lines shows, and the line.
     pub fn of(lines: &[String]) -> Option<(&'static Cause, &str)> {
-        let lower: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
+        let lower: Vec<String> = lines.iter().map(|line| line.to_ascii_lowercase()).collect();
         let found = |cause: &Cause| lower.iter().position(|line| cause.is_shown(line));
         CAUSES.iter().find_map(|cause| Some((cause, lines[found(cause)?].as_str())))
     }

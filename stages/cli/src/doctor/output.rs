@@ -136,7 +136,7 @@ impl Output {
 /// those that name a reason, else the last ones.
 fn chosen(lines: &[&String]) -> Vec<String> {
     let is_reason = |line: &str| {
-        let line = line.to_lowercase();
+        let line = line.to_ascii_lowercase();
         REASONS.split('|').any(|reason| line.contains(reason))
     };
     let kinds: [&dyn Fn(&str) -> bool; 3] = [&Cause::is_any_shown, &is_reason, &|_| true];
