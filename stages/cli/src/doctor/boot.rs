@@ -3,6 +3,7 @@
 use serde_json::json;
 use system::{Command, System};
 
+use super::evidence::unusable_program;
 use super::journal::{TIMEOUT, ask_journal, of_systemd};
 use super::masks;
 use super::page::Page;
@@ -33,19 +34,36 @@ const ISOLATIONS: &str = "PrivateNetwork= IPAddressDeny= NetworkNamespacePath=";
 /// States of a unit in which commands beside its program run, and the keys with these commands.
 const PHASES: [(&str, &str); 3] =
     [("condition", "ExecCondition="), ("start-pre", "ExecStartPre="), ("start-post", "ExecStartPost=")];
-/// systemd's exit statuses of a unit whose program it could not begin, and the beginnings of the settings that it follows before.
-const STEPS: [(&str, &str); 7] = [
+/// systemd's exit statuses of a unit whose program it could not begin, its results, and the beginnings of the settings that these follow
+/// from.
+const STEPS: [(&str, &str); 19] = [
+    (DROPPED, "JobTimeoutSec= JobRunningTimeoutSec="),
+    (SKIPPED, "ExecCondition="),
+    ("timeout", "Timeout RuntimeMaxSec="),
+    ("oom-kill", "Memory"),
+    ("watchdog", "WatchdogSec="),
+    ("start-limit-hit", "StartLimit"),
+    ("resources", "Slice= PIDFile="),
     ("200", "WorkingDirectory="),
     ("205", "Limit"),
+    ("208", "StandardInput= TTYPath="),
     ("209", "StandardOutput= StandardError="),
     ("216", "Group= SupplementaryGroups="),
     ("217", "User="),
+    ("218", "CapabilityBoundingSet= AmbientCapabilities= SecureBits="),
+    ("224", "PAMName="),
+    ("225", "PrivateNetwork= NetworkNamespacePath="),
     (
         "226",
         "Bind RootDirectory= RootImage= ReadOnlyPaths= ReadWritePaths= InaccessiblePaths= ExecPaths= NoExecPaths=",
     ),
+    ("228", "SystemCall"),
     ("243", "LoadCredential"),
 ];
+/// The result of a unit that a command skipped.
+const SKIPPED: &str = "exec-condition";
+/// In place of a result: systemd dropped the job of the unit.
+const DROPPED: &str = "dropped";
 /// The maximum number of processes of a stage that are examined.
 const MAX_DESCENDANTS: usize = 64;
 
@@ -118,11 +136,15 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
             {
                 boot.explained.push(stage.key);
                 let follows = related.as_ref().is_some_and(|other| other.is_failed_stage);
-                let (problem, remedy, details) = match related {
+                let (mut problem, mut remedy, details) = match related {
                     Some(other) => (other.problem, other.remedy, other.details),
                     None => (problem, remedy, journal(machine, unit, stage.unit)),
                 };
-                let mut problem = problem + &settings_of_failure(&machine.sys, unit, false);
+                problem += &settings_of_failure(&machine.sys, unit, false);
+                if let Some((what, how)) = unusable_program(machine, &details) {
+                    problem += &what;
+                    remedy = how.to_string();
+                }
                 let own = format!("{UNITS}/{}", stage.unit);
                 if unit.get("LoadState") == "not-found"
                     && let Ok(target) = machine.sys.read_link(&own)
@@ -413,14 +435,15 @@ fn own_path(unit: &Unit) -> Option<&str> {
     unit.get("Environment").split(' ').find_map(|word| word.trim_matches('"').strip_prefix("PATH="))
 }
 
-/// Returns `; FILE, line LINE: SETTING` for what a failed unit has and lacks: an absent file of variables, also one that may be missing if
-/// `is_strict`, and in the administrator's files the settings of the step that failed.
+/// Returns `; FILE, line LINE: SETTING` for what a unit has and lacks that failed, or whose job was dropped: an absent file of variables,
+/// also one that may be missing if `is_strict`, and in the administrator's files the settings of the step that failed.
 pub fn settings_of_failure(sys: &System, unit: &Unit, is_strict: bool) -> String {
     let own = own_files(unit);
     let files = [unit.get("FragmentPath")].into_iter().chain(unit.get("DropInPaths").split(' '));
-    let step = STEPS.iter().find(|(status, _)| unit.get("ExecMainStatus") == *status);
-    let is_of_step =
-        |line: &str| step.is_some_and(|(_, keys)| keys.split(' ').any(|key| line.starts_with(key)));
+    let is_dropped = unit.get("ActiveState") == "inactive" && !unit.was_checked();
+    let states = [unit.get("ExecMainStatus"), unit.get("Result"), if is_dropped { DROPPED } else { "" }];
+    let steps = || STEPS.iter().filter(|(state, _)| states.contains(state));
+    let is_of_step = |line: &str| steps().any(|(_, keys)| keys.split(' ').any(|key| line.starts_with(key)));
     // systemd expands specifiers and patterns.
     let is_missing = |line: &str| {
         let path = line.strip_prefix("EnvironmentFile=").unwrap_or_default();
@@ -428,10 +451,11 @@ pub fn settings_of_failure(sys: &System, unit: &Unit, is_strict: bool) -> String
         path.starts_with('/') && !path.contains(['%', '*', '?', '[']) && !sys.exists(path)
     };
     let mut found = String::new();
-    for file in files.filter(|file| unit.is_failed() && !file.is_empty()) {
+    let is_skipped = unit.get("Result") == SKIPPED;
+    for file in files.filter(|file| (unit.is_failed() || is_dropped || is_skipped) && !file.is_empty()) {
         let text = sys.read_text(file).unwrap_or_default();
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
-            let end = if is_missing(line) { " does not exist" } else { "" };
+            let end = if unit.is_failed() && is_missing(line) { " does not exist" } else { "" };
             if !end.is_empty() || own.contains(&file) && is_of_step(line) {
                 found += &format!("; {file}, line {number}: {line}{end}");
             }
@@ -594,16 +618,18 @@ mod tests {
         let root = scratch::TempDir::new();
         let lines = ["/etc/default/there", "-/etc/default/optional", "/etc/%i", "/etc/default/missing"];
         let text = lines.map(|path| format!("EnvironmentFile={path}\n")).concat()
-            + "User=deploy\nEnvironment=A=secret\n";
+            + "User=deploy\nEnvironment=A=secret\nJobTimeoutSec=3\n";
         root.put("etc/u.d/own.conf", text);
         root.put("etc/default/there", "");
         let sys = System::new(&root);
         let missing = "; /etc/u.d/own.conf, line 4: EnvironmentFile=/etc/default/missing does not exist";
         let user = "; /etc/u.d/own.conf, line 5: User=deploy";
+        let limit = "; /etc/u.d/own.conf, line 7: JobTimeoutSec=3";
         for (state, expected) in [
             ("active\nExecMainStatus=217", String::new()),
             ("failed\nExecMainStatus=1", missing.to_string()),
             ("failed\nExecMainStatus=217", format!("{missing}{user}")),
+            ("inactive\nConditionTimestampMonotonic=0", limit.to_string()),
         ] {
             let unit = format!(
                 "Id=u\nFragmentPath=/usr/lib/u\nDropInPaths=/etc/u.d/own.conf\nActiveState={state}\n"

@@ -4,7 +4,7 @@ use crate::finding::{Finding, Layer};
 
 /// A cause.
 pub struct Cause {
-    /// Parts of messages that show it, separated by bars.
+    /// Parts of messages that show it, in lower case, separated by bars.
     parts: &'static str,
     pub layer: Layer,
     pub place: &'static str,
@@ -13,7 +13,7 @@ pub struct Cause {
 }
 
 /// The problems of a write that was refused.
-const FULL: &str = "a file system was full";
+pub const FULL: &str = "a file system was full";
 pub const READ_ONLY: &str = "a file system was read-only";
 /// The problems of requests that no server got.
 pub const NO_NAMES: &str = "names could not be resolved";
@@ -22,31 +22,31 @@ pub const NO_CONNECTION: &str =
     "a server, or the proxy before it, could not be connected to, or did not answer";
 
 /// The causes; the first one that a message shows counts.
-const CAUSES: [Cause; 30] = [
+const CAUSES: [Cause; 36] = [
     Cause {
         // bash and env quote the carriage return, dash writes it, perl and old shells write `^M`.
-        parts: "$'\\r'|\\r': No such file|\\r’: No such file|\r: not found|^M: bad interpreter",
+        parts: "$'\\r'|\\r': no such file|\\r’: no such file|\r: not found|^m: bad interpreter",
         layer: Layer::Work,
         place: "scripts",
         problem: "a script has the line ends of Windows (CR LF), which its interpreter does not know",
         remedy: "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE",
     },
     Cause {
-        parts: "No space left on device|os error 28|Disk quota exceeded",
+        parts: "no space left on device|os error 28|disk quota exceeded|enough free space in|more space needed on",
         layer: Layer::Machine,
         place: "disk",
         problem: FULL,
         remedy: "free space, or grow the disk (df -h, df -i), then reboot",
     },
     Cause {
-        parts: "Read-only file system|os error 30",
+        parts: "read-only file system|os error 30",
         layer: Layer::Machine,
         place: "disk",
         problem: READ_ONLY,
         remedy: "find out why: dmesg, fsck, /etc/fstab",
     },
     Cause {
-        parts: "Cannot allocate memory|out of memory|Out of memory|oom-kill|os error 12",
+        parts: "cannot allocate memory|out of memory|oom-kill|os error 12",
         layer: Layer::Machine,
         place: "memory",
         problem: "there was not enough memory",
@@ -54,7 +54,7 @@ const CAUSES: [Cause; 30] = [
     },
     Cause {
         // The shells' word for SIGKILL, and the exit status of such a script.
-        parts: " Killed |: Killed|exit code 137|signal 9|SIGKILL",
+        parts: " killed |: killed|exit code 137|signal 9|sigkill",
         layer: Layer::Machine,
         place: "memory",
         problem: "a program was killed, most often by the kernel, because the memory ran out",
@@ -70,26 +70,27 @@ const CAUSES: [Cause; 30] = [
     },
     Cause {
         parts: "unable to get local issuer certificate|self-signed certificate|self signed certificate|certificate verify failed|\
-            CERTIFICATE_VERIFY_FAILED|certificate verification failed|Certificate verification failed|unknown authority|\
-            certificate issuer is unknown|certificate is not signed by a trusted CA|valid certification path|no CA certificates found|\
-            error setting certificate|No system certificates available",
+            certificate_verify_failed|certificate verification failed|unknown authority|\
+            certificate issuer is unknown|certificate is not signed by a trusted ca|valid certification path|no ca certificates found|\
+            error setting certificate|no system certificates available",
         layer: Layer::Machine,
         place: "certificates",
         problem: "a server's certificate is not signed by a CA that this machine trusts",
         remedy: "install ca-certificates (packages:), or add the CA of the server or of the proxy (ca_certs: trusted:)",
     },
     Cause {
-        parts: "emporary failure in name resolution|emporary failure resolving|Could not resolve|could not resolve|\
-            Name or service not known|Name does not resolve|name resolution|no name server|\
-            ouldn't resolve host|nable to resolve host address|Resolving timed out|DNS lookup error|\
-            getaddrinfo E|server misbehaving|: no such host|no servers could be reached|bad address '",
+        parts: "emporary failure in name resolution|emporary failure resolving|could not resolve|\
+            name or service not known|name does not resolve|name resolution|no name server|\
+            ouldn't resolve host|nable to resolve host address|resolving timed out|dns lookup error|\
+            getaddrinfo e|unknownhostexception|failed to lookup address|no address associated with|\
+            server misbehaving|: no such host|no servers could be reached|bad address '",
         layer: Layer::Network,
         place: "/etc/resolv.conf",
         problem: NO_NAMES,
         remedy: "check the name servers of the network configuration: resolvectl, or cat /etc/resolv.conf; getent hosts NAME",
     },
     Cause {
-        parts: "Network is unreachable|etwork unreachable|No route to host|os error 101|os error 113",
+        parts: "network is unreachable|network unreachable|no route to host|os error 101|os error 113",
         layer: Layer::Network,
         place: "network",
         problem: UNREACHABLE,
@@ -103,8 +104,8 @@ const CAUSES: [Cause; 30] = [
         remedy: "check the metadata service and the network to it; cloud-init query --identify shows what each datasource was missing",
     },
     Cause {
-        parts: "Connection refused|Could not connect|Unable to connect|onnection timed out|peration timed out|ead timed out|\
-            TLS handshake timeout|Connection reset by peer|SSL_ERROR_SYSCALL",
+        parts: "connection refused|could not connect|unable to connect|onnection timed out|peration timed out|ead timed out|\
+            tls handshake timeout|connection reset by peer|ssl_error_syscall",
         layer: Layer::Network,
         place: "network",
         problem: NO_CONNECTION,
@@ -112,22 +113,22 @@ const CAUSES: [Cause; 30] = [
     },
     Cause {
         // apt's NOSPLIT: a signed file was expected. dash reads `<html>` as two redirections.
-        parts: "<!DOCTYPE html|<!doctype html|<html|got 'NOSPLIT'|sh: 1: Syntax error: newline unexpected|\
-            sh: 2: Syntax error: newline unexpected|sh: 1: Syntax error: redirection unexpected",
+        parts: "<!doctype html|<html|got 'nosplit'|sh: 1: syntax error: newline unexpected|\
+            sh: 2: syntax error: newline unexpected|sh: 1: syntax error: redirection unexpected",
         layer: Layer::Network,
         place: "network",
         problem: "a download was a page of HTML: the URL is wrong, or the network or a proxy demands a login",
         remedy: "look at it: curl -L URL",
     },
     Cause {
-        parts: "does not have a Release file|no longer has a Release file",
+        parts: "does not have a release file|no longer has a release file",
         layer: Layer::Work,
         place: "packages",
         problem: "a package source does not have this release: its name is wrong, or it was moved to an archive",
         remedy: "correct the source (apt: in the user-data, /etc/apt/sources.list, /etc/apt/sources.list.d)",
     },
     Cause {
-        parts: "' is not signed.|NO_PUBKEY|EXPKEYSIG|Missing key |couldn't be verified because",
+        parts: "' is not signed.|no_pubkey|expkeysig|is needed to verify signature|couldn't be verified because",
         layer: Layer::Work,
         place: "packages",
         problem: "a package source is not signed with a key that apt trusts",
@@ -141,7 +142,7 @@ const CAUSES: [Cause; 30] = [
         remedy: "apt-cache policy NAME; apt-mark showhold",
     },
     Cause {
-        parts: "Unable to locate package|No match for argument|Unable to find a match|(no such package)|error: target not found|\
+        parts: "unable to locate package|no match for argument|unable to find a match|(no such package)|error: target not found|\
             not found in package names",
         layer: Layer::Work,
         place: "packages",
@@ -149,11 +150,25 @@ const CAUSES: [Cause; 30] = [
         remedy: "correct the name, or add the source that has it (apt: sources:, yum_repos:)",
     },
     Cause {
-        parts: "Malformed entry |Malformed stanza |Malformed line |Conflicting values set for option|is not known on line ",
+        parts: "malformed entry |malformed stanza |malformed line |conflicting values set for option|is not known on line ",
         layer: Layer::Work,
         place: "packages",
         problem: "apt cannot read its package sources",
         remedy: "correct or remove the file that the message names (apt: sources: in the user-data, /etc/apt/sources.list.d)",
+    },
+    Cause {
+        parts: "changed its 'suite' value|changed its 'codename' value|changed its 'version' value|changed its 'label' value",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "a package source became another release, which apt does not accept by itself",
+        remedy: "apt-get update --allow-releaseinfo-change, or name the release by its codename",
+    },
+    Cause {
+        parts: "unmet dependencies|dependency problems|nothing provides|conflicting requests",
+        layer: Layer::Work,
+        place: "packages",
+        problem: "a package needs another one, or a version of it, that no source has or that conflicts with others",
+        remedy: "apt-get -s install NAME shows it; use the sources of one release only",
     },
     Cause {
         parts: "dpkg was interrupted",
@@ -170,7 +185,7 @@ const CAUSES: [Cause; 30] = [
         remedy: "in scripts: DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Options::=--force-confold; now: dpkg --configure -a",
     },
     Cause {
-        parts: "Hash Sum mismatch|File has unexpected size|404  Not Found [IP|Status code: 404 for",
+        parts: "hash sum mismatch|file has unexpected size|404  not found [ip|status code: 404 for",
         layer: Layer::Work,
         place: "packages",
         problem: "the list of packages does not fit the files of the package source, which have changed since",
@@ -184,14 +199,14 @@ const CAUSES: [Cause; 30] = [
         remedy: "use a virtual environment (python3 -m venv DIR), or the distribution's package",
     },
     Cause {
-        parts: "HOME: unbound variable|HOME: parameter not set|$HOME not set|HOME is not defined|HOME environment variable",
+        parts: "home: unbound variable|home: parameter not set|$home not set|home is not defined|home environment variable",
         layer: Layer::Work,
         place: "scripts",
         problem: "HOME is not set in scripts that cloud-init runs",
         remedy: "begin the script with: export HOME=/root",
     },
     Cause {
-        parts: "Exec format error|cannot execute binary file",
+        parts: "exec format error|cannot execute binary file",
         layer: Layer::Work,
         place: "scripts",
         problem: "a program is for another architecture, or a script lacks its first line #!",
@@ -205,8 +220,8 @@ const CAUSES: [Cause; 30] = [
         remedy: "install the library (packages:), or a program that was built for this release",
     },
     Cause {
-        parts: "[[: not found|Bad substitution|bad substitution|: pushd: not found|: declare: not found|Syntax error: \"(\" unexpected|\
-            Illegal option -o pipefail",
+        parts: "[[: not found|bad substitution|: pushd: not found|: declare: not found|syntax error: \"(\" unexpected|\
+            illegal option -o pipefail",
         layer: Layer::Work,
         place: "scripts",
         problem: "sh runs a script that is written for bash",
@@ -220,33 +235,61 @@ const CAUSES: [Cause; 30] = [
         remedy: "set sudo: ALL=(ALL) NOPASSWD:ALL for the user; scripts of cloud-init run as root and need no sudo",
     },
     Cause {
-        parts: "Host key verification failed|Permission denied (publickey",
+        parts: "host key verification failed|permission denied (publickey",
         layer: Layer::Work,
         place: "scripts",
         problem: "another machine refused the SSH key of the script's user, or its own host key is not known",
         remedy: "write the key and known_hosts of that user before (write_files:, ssh-keyscan)",
     },
     Cause {
-        parts: "429 Too Many Requests|toomanyrequests|rate limit exceeded",
+        parts: "401  unauthorized|401 unauthorized|403  forbidden|403 forbidden|error: 401|error: 403|status code: 401|status code: 403",
+        layer: Layer::Network,
+        place: "network",
+        problem: "a server refused access: it demands a subscription, or other credentials",
+        remedy: "correct the credentials or the URL, or remove the package source that needs a subscription",
+    },
+    Cause {
+        parts: "407 proxy authentication|code 407 from proxy|response 407|proxy connect aborted",
+        layer: Layer::Network,
+        place: "network",
+        problem: "the proxy refused a request",
+        remedy: "correct the proxy and its credentials (apt: proxy, https_proxy in /etc/environment)",
+    },
+    Cause {
+        parts: "429 too many requests|toomanyrequests|rate limit exceeded",
         layer: Layer::Network,
         place: "network",
         problem: "a server refused because of too many requests from this address",
         remedy: "log in to the server, use a mirror or cache of your own, or try again later",
     },
     Cause {
-        parts: "Cannot connect to the Docker daemon",
+        parts: "cannot connect to the docker daemon",
         layer: Layer::Work,
         place: "docker.service",
         problem: "the daemon of Docker does not run",
         remedy: "systemctl status docker; start it before its use: systemctl enable --now docker",
     },
     Cause {
-        parts: "Could not get lock|: apt's lock held by|is another process using it|is locked by another process|Unable to acquire the dpkg frontend lock|\
-            holding the yum lock|System management is locked|nable to lock database|failed to init transaction (unable to lock",
+        parts: "could not get lock|: apt's lock held by|is another process using it|is locked by another process|unable to acquire the dpkg frontend lock|\
+            holding the yum lock|system management is locked|nable to lock database|failed to init transaction (unable to lock",
         layer: Layer::Work,
         place: "packages",
         problem: "another program held the lock of the package manager",
         remedy: "find it with: fuser -v /var/lib/dpkg/lock-frontend; then run the module again",
+    },
+    Cause {
+        parts: "resource temporarily unavailable|cannot fork|can't fork|fork failed|unable to create new native thread",
+        layer: Layer::Machine,
+        place: "processes",
+        problem: "no more processes or threads could be started",
+        remedy: "raise the limit: TasksMax= and LimitNPROC= of the unit, nproc in limits.conf(5), kernel.pid_max",
+    },
+    Cause {
+        parts: "too many open files",
+        layer: Layer::Machine,
+        place: "processes",
+        problem: "a program may not open more files",
+        remedy: "raise the limit: LimitNOFILE= of the unit, nofile in limits.conf(5), fs.file-max",
     },
 ];
 
@@ -261,7 +304,7 @@ impl Cause {
         }
     }
 
-    /// Returns whether a line shows this cause. sudo goes on without the address of the machine's own name.
+    /// Returns whether a line, in lower case, shows this cause. sudo goes on without the address of the machine's own name.
     fn is_shown(&self, line: &str) -> bool {
         !line.contains("sudo: unable to resolve host")
             && self.parts.split('|').any(|part| line.contains(part))
@@ -269,14 +312,15 @@ impl Cause {
 
     /// Returns whether a line shows any cause.
     pub fn is_any_shown(line: &str) -> bool {
-        CAUSES.iter().any(|cause| cause.is_shown(line))
+        let line = line.to_ascii_lowercase();
+        CAUSES.iter().any(|cause| cause.is_shown(&line))
     }
 
     /// Returns the cause that one of these lines shows, and the line.
     pub fn of(lines: &[String]) -> Option<(&'static Cause, &str)> {
-        CAUSES
-            .iter()
-            .find_map(|cause| Some((cause, lines.iter().find(|line| cause.is_shown(line))?.as_str())))
+        let lower: Vec<String> = lines.iter().map(|line| line.to_ascii_lowercase()).collect();
+        let found = |cause: &Cause| lower.iter().position(|line| cause.is_shown(line));
+        CAUSES.iter().find_map(|cause| Some((cause, lines[found(cause)?].as_str())))
     }
 }
 
@@ -320,6 +364,18 @@ mod tests {
             ("/x/runcmd: line 3: HOME: unbound variable", "HOME is not set"),
             ("git@example.org: Permission denied (publickey).", "refused the SSH key"),
             ("/x/runcmd: 2: [[: not found", "written for bash"),
+            ("write /x: no space left on device", FULL),
+            ("E: You don't have enough free space in /var/cache/apt/archives/.", FULL),
+            ("dial tcp: lookup x on 127.0.0.53:53: server misbehaving", NO_NAMES),
+            ("java.net.UnknownHostException: x", NO_NAMES),
+            ("dial tcp 192.0.2.1:443: connect: network is unreachable", UNREACHABLE),
+            ("dial tcp 192.0.2.1:443: connect: connection refused", NO_CONNECTION),
+            ("Err:1 https://x trixie InRelease  401  Unauthorized [IP: 192.0.2.1 443]", "refused access"),
+            ("curl: (56) Received HTTP code 407 from proxy after CONNECT", "the proxy refused"),
+            ("N: Repository 'x' changed its 'Codename' value from 'a' to 'b'", "became another release"),
+            ("The following packages have unmet dependencies:", "needs another one"),
+            ("fork: retry: Resource temporarily unavailable", "no more processes"),
+            ("Could not get lock /x - open (11: Resource temporarily unavailable)", "held the lock"),
             ("/lib/libc.so.6: version `GLIBC_2.38' not found (required by /x)", "needs a library"),
             ("hello", ""),
         ] {

@@ -6,12 +6,19 @@ use serde_json::json;
 use state::layout::RAW_DATA;
 
 use super::page::Page;
-use crate::finding::{Layer, place_at};
+use super::scripts::own_files_with;
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use config::provenance::{MergeInput, replaced_lists};
 
-const MAIN_FILE: &str = "/etc/cloud/cloud.cfg";
+pub const MAIN_FILE: &str = "/etc/cloud/cloud.cfg";
 const DIRECTORY: &str = "/etc/cloud/cloud.cfg.d";
+/// Files with variables of each login.
+const LOCALES: [&str; 3] = ["/etc/environment", "/etc/default/locale", "/etc/locale.conf"];
+/// Parts of commands that set the hostname or the time zone, separated by bars.
+const HOSTNAME_COMMANDS: &str =
+    ">/etc/hostname|> /etc/hostname|tee /etc/hostname|set-hostname|hostnamectl hostname";
+const ZONE_COMMANDS: &str = "set-timezone|zoneinfo/";
 pub const MODULE_LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];
 
 pub fn section(machine: &Machine, settings: &Settings, inputs: &[MergeInput], page: &mut Page) {
@@ -106,6 +113,19 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
         }
     } else if let Some((key, name)) = name
         && sys.is_live()
+        && sys.exists(machine.layout.instance(""))
+        && let [wanted, file] =
+            [name.as_str().unwrap_or_default(), &sys.read_text("/etc/hostname").unwrap_or_default()]
+                .map(|name| name.trim().split('.').next().unwrap_or_default().to_string())
+        && wanted != file
+        && let writers = sets(machine, HOSTNAME_COMMANDS)
+        && !writers.is_empty()
+    {
+        let problem = format!("{key}: /etc/hostname has {}: something changed it", config::shown_name(&file));
+        let remedy = "remove the command there, or the key";
+        page.findings.warning(place_at(&name.at, key), problem, remedy).details = writers;
+    } else if let Some((key, name)) = name
+        && sys.is_live()
         && let Some(problem) = replaced_hostname(
             name.as_str().unwrap_or_default(),
             &sys.read_text("/etc/hostname").unwrap_or_default(),
@@ -115,6 +135,28 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
         let remedy = "look for a unit, script or DHCP client that sets it: grep -rl hostname /etc/systemd/system; now: hostnamectl set-hostname NAME";
         page.findings.warning(place_at(&name.at, key), format!("{key}: {problem}"), remedy);
     }
+    let is_of_user = |node: &&Node| node.at.source.as_deref().is_some_and(|of| of.starts_with("user-data"));
+    let locale = merged.get("locale").filter(is_of_user).and_then(|node| Some((node, node.as_str()?)));
+    for file in LOCALES {
+        let text = sys.read_text(file).unwrap_or_default();
+        let all = (1..).zip(text.lines()).find_map(|(number, line)| {
+            Some((
+                number,
+                line.trim().trim_start_matches("export ").strip_prefix("LC_ALL=")?.trim_matches('"'),
+            ))
+        });
+        if let Some(((node, wanted), (number, all))) = locale.zip(all)
+            && all != wanted
+            && !all.is_empty()
+        {
+            let problem = format!("LC_ALL overrides the configured locale ({})", node.at);
+            page.findings.warning(
+                format!("{file}, line {number}"),
+                problem,
+                "remove the line, or set the same locale",
+            );
+        }
+    }
     let zone = merged.get("timezone").and_then(|node| Some((node, node.as_str()?)));
     if let Some((node, zone)) = zone.filter(|(_, zone)| distro::zone_file(sys, zone).is_ok())
         && let Ok(target) = sys.read_link("/etc/localtime")
@@ -122,11 +164,20 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
         && sys.exists(format!("/usr/share/zoneinfo/{zone}"))
         && sys.exists(machine.layout.instance(""))
     {
-        // A note: an administrator may have changed it.
         let problem =
             format!("timezone: /etc/localtime leads to {target}: something changed it after the first boot");
-        page.findings.note(place_at(&node.at, "timezone"), problem);
+        let details = sets(machine, ZONE_COMMANDS);
+        // Otherwise an administrator may have changed it.
+        let severity = if details.is_empty() { Severity::Note } else { Severity::Warning };
+        let remedy = if details.is_empty() { "" } else { "remove the command there, or timezone" };
+        page.findings.add(severity, place_at(&node.at, "timezone"), problem, remedy).details = details;
     }
+}
+
+/// Returns `FILE sets it` for the administrator's units and scripts with one of these texts, separated by bars.
+fn sets(machine: &Machine, texts: &str) -> Vec<String> {
+    let files = texts.split('|').flat_map(|text| own_files_with(machine, text));
+    files.map(|file| format!("{file} sets it")).collect()
 }
 
 /// Returns a problem if the machine had its configured name, as its file says, and has another one now.

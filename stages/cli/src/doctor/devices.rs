@@ -10,6 +10,10 @@ use crate::machine::Machine;
 const OTHER_ROWS: [&str; 3] = ["noauto", "nofail", "comment=cloudconfig"];
 /// Tags of devices, whose links are in `/dev/disk/by-TAG`.
 const TAGS: &str = "LABEL UUID PARTUUID PARTLABEL ID";
+/// Programs, besides mkfs, that need the device that is their argument, and ends of a line that hide their failure.
+const USERS: &str =
+    "mount swapon fsck resize2fs xfs_growfs growpart cryptsetup pvcreate vgextend parted sgdisk";
+const HIDING: &str = "|| true,|| :,2>/dev/null,2> /dev/null,&>/dev/null,&> /dev/null,>/dev/null 2>&1";
 /// File systems that have no device.
 const WITHOUT_DEVICE: [&str; 4] = ["none", "tmpfs", "proc", "overlay"];
 
@@ -32,7 +36,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         path.map_or(alias.unwrap_or_default(), |path| format!("; {path} does not exist"))
     };
     let fstab = sys.read_text("/etc/fstab").unwrap_or_default();
-    let texts = if fstab.contains("nofail") { super::units::texts(machine) } else { Vec::new() };
+    let texts = if fstab.contains("nofail") { super::scripts::texts(machine) } else { Vec::new() };
     for (number, line) in (1..).zip(fstab.lines()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [device, point, _, options, ..] = fields[..] else { continue };
@@ -72,6 +76,30 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             );
         }
     }
+    for script in sys.list(machine.layout.user_scripts()).unwrap_or_default() {
+        let path = format!("{}/{script}", machine.layout.user_scripts());
+        let has_owner = |names: &str| {
+            let mut names = names.split([':', '.']).filter(|name| !name.is_empty());
+            names.all(|name| {
+                let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+                !is_plain
+                    || name.parse::<u32>().is_ok()
+                    || sys.user(name).is_some()
+                    || sys.group(name).is_some()
+            })
+        };
+        let lacks = |command: &str, word: &str| match command {
+            "chown" | "chgrp" if !has_owner(word) => format!("; there is no user or group {word}"),
+            "chown" | "chgrp" => String::new(),
+            _ => missing(word),
+        };
+        for (number, why) in hidden_failures(&sys.read_text(&path).unwrap_or_default(), &lacks) {
+            page.findings.layer = Layer::Configuration;
+            let problem = format!("a command fails, which the script hides{why}");
+            let remedy = "correct the name, or make it before; lsblk -f lists the devices";
+            page.findings.warning(format!("{path}, line {number}"), problem, remedy);
+        }
+    }
     page.findings.layer = Layer::Configuration;
     for row in merged.get("mounts").and_then(Node::as_seq).into_iter().flatten() {
         let text = |at: usize| row.as_seq().and_then(|row| row.get(at)?.scalar_text());
@@ -84,7 +112,9 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             page.findings.warning(place_at(&row.at, "mounts"), problem, "lsblk -f lists the devices");
         }
         let is_wanted = point.starts_with('/') && !has("noauto");
-        if is_wanted && !is_mounted && !has_automount(&text(3)) {
+        let is_automounted = has_automount(&text(3));
+        // An automount waits for a device that may never come.
+        if is_wanted && (!is_mounted && !is_automounted || is_automounted && !missing(&device).is_empty()) {
             let place = place_at(&row.at, "mounts");
             let why = missing(&device);
             let remedy = if device.contains(":/") || device.starts_with("//") {
@@ -121,6 +151,27 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     }
 }
 
+/// Returns the numbers of lines of a script that name a missing device, user or group and hide that they fail, with what they lack. A script
+/// that looks for the device first may do without it.
+fn hidden_failures(script: &str, lacks: &dyn Fn(&str, &str) -> String) -> Vec<(usize, String)> {
+    let failure = |line: &str| {
+        let mut words = line.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+        let command = words.next()?.rsplit('/').next()?;
+        let name = match command {
+            "chown" | "chgrp" => words.find(|word| !word.starts_with('-'))?,
+            _ if command.starts_with("mkfs") || USERS.split(' ').any(|known| known == command) => {
+                words.find(|word| word.starts_with("/dev/") || path_of(word).is_some())?
+            }
+            _ => return None,
+        };
+        let is_hidden = HIDING.split(',').any(|end| line.contains(end));
+        let is_asked = script.contains(&format!(" {name} ]"))
+            || script.matches(name).count() > 1 && script.contains("blkid");
+        (is_hidden && !is_asked).then(|| lacks(command, name)).filter(|why| !why.is_empty())
+    };
+    (1..).zip(script.lines()).filter_map(|(number, line)| Some((number, failure(line)?))).collect()
+}
+
 fn has_automount(options: &Option<String>) -> bool {
     options.as_deref().is_some_and(|options| options.contains("x-systemd.automount"))
 }
@@ -137,5 +188,30 @@ fn path_of(device: &str) -> Option<String> {
         _ if device.starts_with("/dev/") => Some(device.to_string()),
         _ if WITHOUT_DEVICE.contains(&device) => None,
         _ => is_kernel_name.then(|| format!("/dev/{device}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_whose_lack_a_script_hides_are_found() {
+        let lacks =
+            |_: &str, name: &str| if name.contains("there") { String::new() } else { name.to_string() };
+        for (script, expected) in [
+            ("mount /dev/vdz /data || true", Some((1, "/dev/vdz"))),
+            ("#!/bin/sh\n/sbin/mkfs.ext4 -F LABEL=x 2>/dev/null", Some((2, "LABEL=x"))),
+            ("chown -R deploy:deploy /srv 2>/dev/null || true", Some((1, "deploy:deploy"))),
+            ("chown there /srv || true", None),
+            ("mount /dev/vdz /data", None),
+            ("if [ -b /dev/vdz ]; then\nmount /dev/vdz /data || true\nfi", None),
+            ("mount -a || true", None),
+            ("echo /dev/vdz || true", None),
+        ] {
+            let found = hidden_failures(script, &lacks);
+            let found = found.first().map(|(number, name)| (*number, name.as_str()));
+            assert_eq!(found, expected, "{script}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use serde_json::json;
-use system::{FileSystemUse, MountInfo};
+use system::{FileSystemUse, MountInfo, System};
 
 use super::page::Page;
 use crate::finding::{Findings, Layer};
@@ -63,10 +63,25 @@ pub fn section(machine: &Machine, page: &mut Page) {
     page.section("disks", "Disks", lines, rows.into());
 }
 
+/// Returns the first mount of a disk or of memory that is full.
+pub fn full(sys: &System) -> Option<String> {
+    let mounts = sys.mounts().unwrap_or_default().into_iter().map(|mount| mount.mount_point);
+    let mut mounts =
+        mounts.filter(|point| !["/proc", "/sys", "/dev", "/snap"].iter().any(|top| point.starts_with(top)));
+    mounts.find(|point| {
+        let space = sys.file_system_use(point).ok().filter(|space| !space.is_read_only);
+        space.is_some_and(|space| is_full(&space) || space.free_files == Some(0))
+    })
+}
+
+/// Returns whether a file system is full. Those without a size, such as those of the kernel, have no free space either.
+fn is_full(space: &FileSystemUse) -> bool {
+    space.size > 0 && space.free < LITTLE.min(space.size / 10)
+}
+
 /// Checks a file system. Below another root it is read-only if the rescuer mounted it so.
 fn check(directory: &str, space: &FileSystemUse, is_live: bool, findings: &mut Findings) {
-    // File systems without a size, such as those of the kernel, have no free space either.
-    if space.size > 0 && space.free < LITTLE.min(space.size / 10) {
+    if is_full(space) {
         let problem = format!("the file system is full: {} of {} bytes are free", space.free, space.size);
         findings.error(directory, problem, "free space, or grow the disk, then reboot");
     }

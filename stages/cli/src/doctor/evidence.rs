@@ -33,7 +33,16 @@ pub fn named_files(evidence: &[String]) -> Vec<String> {
     let lines = evidence.iter().filter_map(|line| line.get(..before(&line)?));
     let words = lines.flat_map(str::split_whitespace).map(|word| word.trim_matches([':', '\'', '"']));
     let words = words.filter(|word| word.starts_with('/'));
-    words.chain(evidence.iter().filter_map(|line| denied_program(line))).map(str::to_string).collect()
+    let of_systemd = evidence.iter().filter_map(|line| line.split_once(" spawning ")?.1.split(": ").next());
+    let denied = evidence.iter().filter_map(|line| denied_program(line));
+    words.chain(of_systemd).chain(denied).map(str::to_string).collect()
+}
+
+/// Returns `; FILE PROBLEM` for a script that systemd could not begin, by its messages, and a remedy.
+pub fn unusable_program(machine: &Machine, messages: &[String]) -> Option<(String, &'static str)> {
+    let is_denied = messages.iter().any(|line| line.contains(DENIED));
+    let (file, problem, remedy) = unusable_script(machine, &named_files(messages), is_denied)?;
+    Some((format!("; {file}: {problem}"), remedy))
 }
 
 /// Returns the file that a shell may not execute: `SCRIPT: 3: PATH: Permission denied`, `sh: PATH: …`. Other programs and

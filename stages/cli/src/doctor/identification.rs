@@ -9,7 +9,7 @@ use super::configuration::configured_datasources;
 use super::page::Page;
 use super::seeds;
 use crate::arguments::GlobalOptions;
-use crate::finding::{Layer, Severity};
+use crate::finding::{Layer, Severity, place_at};
 use crate::json;
 use crate::machine::Machine;
 use crate::stages::identify_program;
@@ -110,10 +110,13 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
             None => ("generator".to_string(), SEEDS.to_string()),
         };
         // Administrators and installers create the file after a first boot, too.
-        let is_intended = boot_code(machine).0 == BY_MARKER_FILE && sys.exists(layout.instance(""));
+        let other = other_instance(machine);
+        let is_intended =
+            boot_code(machine).0 == BY_MARKER_FILE && sys.exists(layout.instance("")) && other.is_none();
         let severity = if is_intended { Severity::Note } else { Severity::Error };
-        page.findings.add(severity, place, why, remedy).details = unused;
+        page.findings.add(severity, place, why, remedy).details = other.into_iter().chain(unused).collect();
     } else if is_none || !status.detail.starts_with("DataSource") {
+        inline_data(machine, "None", "userdata_raw", inputs, page);
         let list = configured_datasources(inputs).and_then(Node::as_seq).unwrap_or_default();
         let is_seed = |line: &String| {
             !line.contains("no file system labelled")
@@ -153,6 +156,9 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
             page.findings.note("datasource", line);
         }
         unused_data(machine, &status.detail, inputs, page);
+        if status.detail.starts_with("DataSourceNoCloud") {
+            inline_data(machine, "NoCloud", "user-data", inputs, page);
+        }
     }
     let value = json!({ "decision": decision, "reason": reason, "now": now });
     page.section("identification", "Identified", lines, value);
@@ -167,7 +173,9 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
     else {
         return;
     };
-    for seed in seed.split(',').filter(|path| path.starts_with('/')) {
+    // A `seedfrom` may be a URL of a directory.
+    let paths = seed.split(',').map(|path| path.strip_prefix("file://").unwrap_or(path));
+    for seed in paths.filter(|path| path.starts_with('/')) {
         let top = seed.trim_end_matches('/');
         let disk = if sys.is_live() && sys.is_block_device(seed) { mounted(sys, seed) } else { None };
         let at = disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));
@@ -250,6 +258,33 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             age.report(format!("{top}/{file}"), "network configuration", page);
         }
     }
+}
+
+/// Reports user-data that a setting of a datasource has, and that is not the one of the instance.
+fn inline_data(machine: &Machine, datasource: &str, key: &str, inputs: &[MergeInput], page: &mut Page) {
+    let path = ["datasource", datasource, key];
+    let setting = inputs.iter().filter_map(|input| input.config.at_path(&path)).next_back();
+    let used = machine.sys.read_at_most(machine.layout.instance("user-data.txt"), MAX_SEED);
+    if let Some((setting, now)) = setting.and_then(|setting| Some((setting, setting.as_str()?)))
+        && used.is_ok_and(|used| used.trim_ascii_end() != now.trim_ascii_end().as_bytes())
+    {
+        Age::of(machine, inputs, None).report(place_at(&setting.at, key), "user-data", page);
+    }
+}
+
+/// Returns a description of a seed directory that is of another instance than this machine's.
+fn other_instance(machine: &Machine) -> Option<String> {
+    let own = machine.sys.read_text(machine.layout.instance_id()).ok()?;
+    let seeds = machine.layout.seeds();
+    let paths = ["nocloud", "nocloud-net", "config_drive"].map(|name| format!("{seeds}/{name}"));
+    paths.iter().flat_map(|top| META_DATA.map(|(file, key)| (format!("{top}/{file}"), key))).find_map(
+        |(path, key)| {
+            let id = value_of(key, &machine.sys.read_at_most(&path, MAX_SEED).ok()?)?;
+            let [id, own] = [id.as_str(), own.trim()];
+            let [new, old] = [id, own].map(config::shown_name);
+            (id != own).then(|| format!("{path} is of instance {new}, and this machine was set up as {old}"))
+        },
+    )
 }
 
 /// Why a seed is not used that differs from what the instance has.

@@ -24,6 +24,7 @@ mod pam;
 mod relations;
 mod repeats;
 mod results;
+mod scripts;
 mod seeds;
 mod sudo;
 mod switch;

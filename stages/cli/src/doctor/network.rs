@@ -85,9 +85,12 @@ pub fn section(machine: &Machine, merged: &Node, boot: &Boot, asks_servers: bool
     }
     let services = sys.read_text(NAME_SERVICES).unwrap_or_default();
     let hosts = services.lines().find_map(|line| line.strip_prefix("hosts:"));
-    if let Some(number) = without_files(&services) {
+    for (database, number) in
+        ["passwd", "shadow"].iter().filter_map(|name| Some((name, without_files(&services, name)?)))
+    {
         page.findings.layer = Layer::Machine;
-        let problem = "passwd: does not name files, so the accounts of /etc/passwd are not known";
+        let problem =
+            format!("{database}: does not name files, so the accounts of /etc/{database} are not known");
         page.findings.error(
             format!("{NAME_SERVICES}, line {number}"),
             problem,
@@ -292,10 +295,11 @@ fn answers(sys: &System, server: &str) -> Result<(), String> {
 }
 
 /// Returns the number of the line of nsswitch.conf(5) by which the accounts of this machine are not looked up.
-fn without_files(services: &str) -> Option<usize> {
+fn without_files(services: &str, database: &str) -> Option<usize> {
     let is_local = |word: &str| ["files", "compat", "db", "altfiles"].contains(&word);
-    let accounts =
-        (1..).zip(services.lines()).filter_map(|(at, line)| Some((at, line.trim().strip_prefix("passwd:")?)));
+    let accounts = (1..)
+        .zip(services.lines())
+        .filter_map(|(at, line)| Some((at, line.trim().strip_prefix(database)?.strip_prefix(':')?)));
     let (number, words) = accounts.last()?;
     let mut words = words.split('#').next().unwrap_or_default().split_whitespace().peekable();
     (words.peek().is_some() && !words.any(is_local)).then_some(number)
@@ -343,9 +347,6 @@ fn unmatched(sys: &System, config: &Node, links: &[system::Link]) -> Option<Stri
     let mut first = None;
     for (id, ethernet) in ethernets.iter() {
         let matching = ethernet.get("match")?;
-        if ethernet.get("optional").is_some_and(|optional| !optional.is_falsy()) {
-            continue;
-        }
         for link in links.iter().filter(|link| link.name != "lo") {
             let driver = sys.read_link(format!("/sys/class/net/{}/device/driver", link.name));
             let driver = driver.unwrap_or_default();
@@ -454,7 +455,8 @@ mod tests {
             ("{lan: {match: {name: en*}}, wan: {match: {macaddress: '52:54:00:00:00:02'}}}", Some("lan")),
             ("{lan: {match: {name: en*}}, wan: {match: {macaddress: '52:54:00:00:00:01'}}}", None),
             ("{lan: {match: {name: [en*, E*]}}}", None),
-            ("{lan: {match: {name: en*}, optional: true}}", None),
+            // The option hides it, but there is no other way to the machine.
+            ("{lan: {match: {name: en*}, optional: true}}", Some("lan")),
             ("{lan: {match: {name: en*}}, eth1: {}}", None),
         ] {
             let text = format!("network: {{version: 2, ethernets: {ethernets}}}");
@@ -472,7 +474,7 @@ mod tests {
             ("passwd: sss [NOTFOUND=return] files\n", None),
             ("#passwd: sss\nshadow: sss\n", None),
         ] {
-            assert_eq!(without_files(services), expected, "{services}");
+            assert_eq!(without_files(services, "passwd"), expected, "{services}");
         }
     }
 

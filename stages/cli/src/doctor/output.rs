@@ -7,6 +7,9 @@ use crate::machine::Machine;
 
 /// Bytes of a file that is read.
 const MAX_FILE: u64 = 64 << 20;
+/// Bytes of a script that another one calls, and the maximum number of such scripts, and of files with their output.
+const MAX_SCRIPT: u64 = 256 << 10;
+const MAX_FILES: usize = 8;
 /// The maximum number of lines that are quoted.
 const MAX_LINES: usize = 5;
 /// The maximum number of scripts with messages of a shell, and of such messages of one.
@@ -133,7 +136,7 @@ impl Output {
 /// those that name a reason, else the last ones.
 fn chosen(lines: &[&String]) -> Vec<String> {
     let is_reason = |line: &str| {
-        let line = line.to_lowercase();
+        let line = line.to_ascii_lowercase();
         REASONS.split('|').any(|reason| line.contains(reason))
     };
     let kinds: [&dyn Fn(&str) -> bool; 3] = [&Cause::is_any_shown, &is_reason, &|_| true];
@@ -148,25 +151,42 @@ fn last(lines: &[&String]) -> Vec<String> {
     lines[lines.len().saturating_sub(MAX_LINES)..].iter().map(|line| (*line).clone()).collect()
 }
 
-/// Returns the lines of the file to which a script sends its own output that say why a command failed.
+/// Returns the lines that say why a command failed of the files to which a script, and the scripts that it calls, send their output.
 pub fn redirected(sys: &System, script: &str) -> Vec<String> {
+    let called = script.split_whitespace().filter(|word| word.starts_with('/') && sys.is_file(word));
+    let called = called.filter_map(|path| sys.read_head(path, MAX_SCRIPT).ok());
+    let called = called.filter(|text| text.starts_with(b"#!")).take(MAX_FILES);
+    let texts: Vec<String> = std::iter::once(script.to_string())
+        .chain(called.map(|text| String::from_utf8_lossy(&text).into_owned()))
+        .collect();
+    let mut files: Vec<&str> = texts.iter().flat_map(|text| text.lines()).filter_map(target).collect();
+    files.dedup();
     // Not /dev/console: reading would take input from it.
-    let Some(file) = script.lines().find_map(target).filter(|file| sys.is_file(file)) else {
-        return Vec::new();
+    let files = files.into_iter().filter(|file| sys.is_file(file)).take(MAX_FILES);
+    let read = |file: &str| {
+        let text = sys.read_at_most(file, MAX_FILE).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<String> = text.lines().map(|line| line.chars().take(MAX_WIDTH).collect()).collect();
+        chosen(&lines.iter().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>())
     };
-    let text = sys.read_at_most(file, MAX_FILE).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<String> = text.lines().map(|line| line.chars().take(MAX_WIDTH).collect()).collect();
-    chosen(&lines.iter().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>())
+    files.flat_map(read).collect()
 }
 
-/// Returns the file of a line such as `exec >FILE 2>&1` or `exec > >(tee -a FILE | logger) 2>&1`.
+/// Returns the file of a line such as `exec >FILE 2>&1`, `exec > >(tee -a FILE | logger) 2>&1`, `PROGRAM >>FILE 2>&1` or
+/// `PROGRAM 2>&1 | tee FILE`. One without errors may be a file with settings.
 fn target(line: &str) -> Option<&str> {
-    let words = line.trim().strip_prefix("exec ")?.trim_start();
-    words.starts_with(['>', '&', '1', '2']).then_some(())?;
+    let is_exec = |line: &str| line.trim_start().starts_with(['>', '&', '1', '2']);
+    let words = match line.trim().strip_prefix("exec ") {
+        Some(words) if is_exec(words) => words,
+        _ if !line.contains("2>") && !line.contains("&>") => return None,
+        _ => {
+            let end = |mark: &str| line.find(mark).map(|at| at + mark.len());
+            line.get(end("tee ").or(end(">"))?..)?
+        }
+    };
     let mut words =
-        words.split_whitespace().map(|word| word.trim_matches(|c: char| "<>&()12\"'".contains(c)));
-    words.find(|word| word.starts_with('/'))
+        words.split_whitespace().map(|word| word.trim_matches(|c: char| "<>&()12;\"'".contains(c)));
+    words.find(|word| word.starts_with('/') && !word.starts_with("/dev/"))
 }
 
 /// Returns the name of what does not exist, by a message about it that is not about its removal.
@@ -254,6 +274,11 @@ mod tests {
             ("exec &>> \"/var/log/c\"", "/var/log/c"),
             ("exec 2> /var/log/d", "/var/log/d"),
             ("exec /usr/bin/x >/var/log/e", ""),
+            ("/opt/a.sh >> /var/log/f 2>&1", "/var/log/f"),
+            ("/opt/a.sh &>/var/log/g || exit 1", "/var/log/g"),
+            ("sh -x /opt/a.sh 2>&1 | tee -a '/var/log/h'", "/var/log/h"),
+            ("a 2>/dev/null", ""),
+            ("echo key=secret >/etc/app.conf", ""),
             ("exec 2>&1", ""),
             ("echo >/x", ""),
         ] {

@@ -2,9 +2,13 @@
 //! overrides them.
 
 use config::Node;
+use std::os::unix::fs::MetadataExt as _;
+
 use system::System;
 
 use super::page::Page;
+use super::relations::UNITS;
+use super::scripts::{self, own_files_with};
 use crate::finding::{Layer, place_at};
 use crate::machine::Machine;
 
@@ -12,6 +16,7 @@ const HOSTS: &str = "/etc/hosts";
 /// Directories of which one file overrides another: of sshd the first one, of others the last one.
 const SSHD: &str = "/etc/ssh/sshd_config.d";
 const SYSCTL: &str = "/etc/sysctl.d";
+const LIMITS: &str = "/etc/security/limits.d";
 const APT: &str = "/etc/apt/apt.conf.d";
 /// The file with the proxies of `apt`.
 const APT_PROXY: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
@@ -33,6 +38,15 @@ systemd/system/*.d .conf
 systemd/network .network .netdev .link";
 /// Directories whose files Debian's programs do not read if their names have other characters than letters, digits, `-` and `_`.
 const PLAIN: &str = "cron.d cron.hourly cron.daily cron.weekly cron.monthly";
+/// Directories whose files are not read if others than root may write them.
+const STRICT: &str = "cron.d logrotate.d";
+/// The file that newer releases do not read.
+const SYSCTL_MAIN: &str = "/etc/sysctl.conf";
+const GRUB: &str = "/etc/default/grub";
+/// Settings of a unit that have one value, so that a drop-in overrides them. It resets others by an empty value.
+const SINGLE: &str = "user group type workingdirectory restart";
+/// Seconds after the module's work in which a file that changed was changed by the boot.
+const BOOT: i64 = 60;
 /// Ends of the names of files that are not meant to be read.
 const KEPT: &str = ".bak .save .disabled .dpkg-dist .dpkg-old .example .orig .txt .md";
 /// Directories below /usr/lib of whose files those of the same name below /etc take the place.
@@ -57,43 +71,59 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
     let key = "manage_etc_hosts";
     let managed = merged.get(key).filter(|node| !node.is_falsy() && node.as_str() != Some("localhost"));
     let entries = merged.get("write_files").and_then(Node::as_seq).unwrap_or_default();
+    let scripts = if entries.is_empty() { Vec::new() } else { scripts::texts(machine) };
     for entry in entries {
-        let text = |key: &str| entry.get(key).and_then(Node::as_str).unwrap_or_default();
-        let path = text("path");
-        if let Some(node) = managed.filter(|_| path == HOSTS && text("encoding").is_empty())
+        let path = text(entry, "path");
+        if let Some(node) = managed.filter(|_| path == HOSTS && text(entry, "encoding").is_empty())
             && let Ok(hosts) = sys.read_text(HOSTS)
-            && text("content").lines().any(|line| !hosts.contains(line))
+            && text(entry, "content").lines().any(|line| !hosts.contains(line))
         {
             let problem =
                 format!("write_files: {HOSTS} lacks the content: {key} ({}) writes the file again", node.at);
             let remedy = "remove the key, or add the content to the template in /etc/cloud/templates";
             page.findings.warning(place_at(&entry.at, "write_files"), problem, remedy);
         }
-        if let Some(problem) = unread(sys, path) {
-            page.findings.warning(path, problem, "choose another name in write_files");
+        if let Some(problem) = unread(sys, path, &scripts) {
+            page.findings.warning(path, problem, "correct name, mode or content in write_files");
         }
         if let Some(other) = replaced(sys, path) {
             let problem = format!("no effect: {other} takes its place");
             page.findings.warning(path, problem, format!("write {other} instead, or remove it"));
         }
-        lines(sys, path, page);
+        lines(sys, path, entries, page);
         if is_changed(sys, entries, entry) {
-            // A note: an administrator may have changed it.
             let problem = format!(
                 "it does not have the content of write_files ({}): something changed it since",
                 entry.at
             );
-            page.findings.note(path, problem);
+            // Later an administrator may have changed it, and a script of the owner does it on purpose.
+            let first =
+                sys.metadata(machine.layout.instance("sem/config_write_files")).map(|meta| meta.mtime());
+            let now = sys.metadata(path).map(|meta| meta.mtime());
+            let is_of_boot = first.is_ok_and(|first| now.is_ok_and(|now| now <= first + BOOT));
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let is_own = scripts.iter().map(|script| script.matches(name).count()).sum::<usize>() > 1;
+            if is_of_boot && !is_own {
+                let remedy = format!(
+                    "look for a unit or script of the image that writes it: grep -rl {name} /etc/systemd /usr/local"
+                );
+                let details =
+                    own_files_with(machine, path).into_iter().map(|other| format!("{other} names it"));
+                page.findings.warning(path, problem, remedy).details = details.collect();
+            } else {
+                page.findings.note(path, problem);
+            }
         }
     }
-    lines(sys, APT_PROXY, page);
+    lines(sys, APT_PROXY, &[], page);
+}
+
+fn text<'a>(entry: &'a Node, key: &str) -> &'a str {
+    entry.get(key).and_then(Node::as_str).unwrap_or_default()
 }
 
 /// Returns whether a file has another content than the only entry for it wrote.
 fn is_changed(sys: &System, entries: &[Node], entry: &Node) -> bool {
-    fn text<'a>(entry: &'a Node, key: &str) -> &'a str {
-        entry.get(key).and_then(Node::as_str).unwrap_or_default()
-    }
     let (path, content) = (text(entry, "path"), text(entry, "content"));
     let is_plain = ["encoding", "append", "source"].iter().all(|key| entry.get(key).is_none());
     is_plain
@@ -102,16 +132,27 @@ fn is_changed(sys: &System, entries: &[Node], entry: &Node) -> bool {
         && entries.iter().filter(|other| text(other, "path") == path).count() == 1
 }
 
-/// Reports the first line of a file that another file overrides.
-fn lines(sys: &System, path: &str, page: &mut Page) {
-    if let Some((line, other)) = overridden(sys, path) {
+/// Reports the first line of a file that another file overrides, of a main file one that is not the owner's.
+fn lines(sys: &System, path: &str, entries: &[Node], page: &mut Page) {
+    let is_own =
+        |other: &str| entries.iter().any(|entry| other.split(',').next() == Some(text(entry, "path")));
+    if let Some((line, other)) = overridden(sys, path)
+        && !(directories(sys, path).is_some() && is_own(&other))
+    {
         let remedy = "remove the other line, or rename the file in write_files";
         page.findings.warning(line, format!("no effect: {other} sets the same"), remedy);
     }
 }
 
-/// Returns why programs do not read a file of a directory with many of them.
-fn unread(sys: &System, path: &str) -> Option<String> {
+/// Returns why programs do not read a file, such as one of a directory with many of them.
+fn unread(sys: &System, path: &str, scripts: &[String]) -> Option<String> {
+    if path == SYSCTL_MAIN {
+        let names = sys.list(SYSCTL).unwrap_or_default();
+        let is_read =
+            names.iter().any(|name| sys.real_path(format!("{SYSCTL}/{name}")).as_deref() == Some(path))
+                || scripts.iter().any(|script| script.contains("sysctl -") || script.contains("sysctl, "));
+        return (!is_read).then(|| format!("not read at boot: systemd reads {SYSCTL}/*.conf"));
+    }
     let (top, name) = path.strip_prefix("/etc/")?.rsplit_once('/')?;
     let ends = |ends: &str| ends.split(' ').any(|end| name.ends_with(end));
     let is_meant =
@@ -126,6 +167,19 @@ fn unread(sys: &System, path: &str) -> Option<String> {
     {
         return Some("not read: the name may have letters, digits, '-' and '_' only".into());
     }
+    let meta = sys.metadata(path).ok()?;
+    if STRICT.split(' ').any(|strict| strict == top) && meta.mode() & 0o022 != 0 {
+        return Some(format!(
+            "not read: its mode is {:04o}, and only root may write it",
+            meta.mode() & 0o7777
+        ));
+    }
+    if top == "cron.d"
+        && sys.exists("/etc/debian_version")
+        && sys.read_text(path).is_ok_and(|text| !text.ends_with('\n'))
+    {
+        return Some("not read: its last line has no line end".into());
+    }
     let mut rows = ENDS.lines().filter_map(|row| row.split_once(' '));
     let (_, wanted) = rows.find(|(pattern, _)| netconfig::glob_match(pattern, top))?;
     (!ends(wanted)).then(|| format!("not read: the name has to end in {}", wanted.replace(' ', " or ")))
@@ -133,7 +187,8 @@ fn unread(sys: &System, path: &str) -> Option<String> {
 
 /// Returns the file below /etc that takes the place of one below /usr/lib.
 fn replaced(sys: &System, path: &str) -> Option<String> {
-    let name = path.strip_prefix("/usr").unwrap_or(path).strip_prefix("/lib/")?;
+    let name = path.strip_prefix("/usr").unwrap_or(path);
+    let name = name.strip_prefix("/local").unwrap_or(name).strip_prefix("/lib/")?;
     let other = format!("/etc/{name}");
     let is_other = || sys.exists(&other) && sys.real_path(&other) != sys.real_path(path);
     (name.rsplit_once('/').is_some_and(|(top, _)| VENDOR.contains(&top)) && is_other()).then_some(other)
@@ -144,23 +199,29 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
     let (top, own) = path.rsplit_once('/')?;
     let below = top.strip_prefix("/etc/")?;
     let is_of_systemd = below.starts_with("systemd/") && below.ends_with(".conf.d");
-    if ![SSHD, SYSCTL, APT].contains(&top) && !is_of_systemd {
+    let main = directories(sys, path);
+    if ![SSHD, SYSCTL, APT, LIMITS].contains(&top) && !is_of_systemd && main.is_none() {
         return None;
     }
+    let is_unit = main.is_some() && top == UNITS;
+    // A row of limits.conf(5) is of a domain, a type and an item.
+    let key_words = if top == LIMITS { 3 } else { 1 };
     let read =
         |path: &str| words(&String::from_utf8_lossy(&sys.read_head(path, MAX_FILE).unwrap_or_default()));
     let text = read(path);
     // sshd has no other directory.
     let tops = [top.to_string(), format!("/run/{below}"), format!("/usr/lib/{below}")];
+    let (is_main, tops) = (main.is_some(), main.unwrap_or(tops.to_vec()));
     let others = tops.iter().flat_map(|top| {
         let names = sys.list(top).unwrap_or_default().into_iter();
         names.map(move |name| (format!("{top}/{name}"), name))
     });
     for (other, name) in others {
-        if name == own
-            || !(name.ends_with(".conf") || top == APT && !name.contains('.'))
-            || (name.as_str() < own) != (top == SSHD)
-        {
+        let is_read = name.ends_with(".conf")
+            || top == APT && !name.contains('.')
+            || path == GRUB && name.ends_with(".cfg");
+        let is_first = name.as_str() < own;
+        if !is_read || !is_main && (name == own || is_first != (top == SSHD)) {
             continue;
         }
         let lines_of_other = read(&other);
@@ -172,8 +233,17 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
                 continue;
             }
             for (at, line_of_other) in (0..).zip(lines_of_other.lines()) {
-                if line_of_other.split_whitespace().next() == Some(key)
+                let key_of = |line: &'_ str| {
+                    line.split_whitespace().take(key_words).map(str::to_string).collect::<Vec<_>>()
+                };
+                let mut words = line_of_other.split_whitespace().skip(1);
+                // grub's files add to a value by its name.
+                let adds = line_of_other.contains(&format!("${key}"))
+                    || line_of_other.contains(&format!("${{{key}"));
+                if key_of(line_of_other) == key_of(line)
                     && !line.split_whitespace().eq(line_of_other.split_whitespace())
+                    && !adds
+                    && (!is_unit || words.next().is_none() || SINGLE.split(' ').any(|single| single == key))
                 {
                     return Some((format!("{path}, line {number}"), format!("{other}, line {at}")));
                 }
@@ -181,6 +251,22 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
         }
     }
     None
+}
+
+/// Returns the directories with files that override a main file of a program, or a unit of the administrator.
+fn directories(sys: &System, path: &str) -> Option<Vec<String>> {
+    let all = |below: &str| Some(["/etc", "/run", "/usr/lib"].map(|top| format!("{top}/{below}.d")).to_vec());
+    let (top, name) = path.rsplit_once('/')?;
+    match top {
+        "/etc/systemd" if name.ends_with(".conf") => all(path.strip_prefix("/etc/")?),
+        UNITS => all(path.strip_prefix("/etc/")?),
+        "/etc/default" if path == GRUB => Some(vec![format!("{GRUB}.d")]),
+        // The line is before all others.
+        "/etc/ssh" if name == "sshd_config" && sys.read_text(path).is_ok_and(|text| text.contains(SSHD)) => {
+            Some(vec![SSHD.into()])
+        }
+        _ => None,
+    }
 }
 
 /// Returns the lines before the first `Match`, in lower case, with slashes in names and spaces between words.
@@ -219,7 +305,14 @@ mod tests {
             ("/etc/ssh/sshd_config.d", "/etc/sysctl.d", "/etc/systemd/journald.conf.d");
         root.put("etc/systemd/journald.conf.d/10-a.conf", "[Journal]\nStorage=persistent\n");
         root.put("usr/lib/systemd/journald.conf.d/90-b.conf", "[Journal]\nStorage=volatile\n");
+        root.put("etc/security/limits.d/10-a.conf", "* soft nofile 9\n* hard nofile 9\n");
+        root.put("etc/security/limits.d/90-b.conf", "* soft core 1\n* hard nofile 8\n");
+        let limits = "/etc/security/limits.d";
         for (path, expected) in [
+            (
+                format!("{limits}/10-a.conf"),
+                Some((format!("{limits}/10-a.conf, line 2"), format!("{limits}/90-b.conf, line 2"))),
+            ),
             (
                 format!("{ssh}/90-b.conf"),
                 Some((format!("{ssh}/90-b.conf, line 2"), format!("{ssh}/10-a.conf, line 1"))),
@@ -258,17 +351,19 @@ mod tests {
             ("etc/systemd/system/a.service", ""),
             ("etc/systemd/journald.conf.d/own", "not read: the name has to end in .conf"),
             ("etc/cron.d/backup.cron", "not read: the name may have letters, digits, '-' and '_' only"),
-            ("etc/cron.d/backup", ""),
+            ("etc/cron.d/backup", "not read: its last line has no line end"),
+            ("etc/sysctl.conf", "not read at boot: systemd reads /etc/sysctl.d/*.conf"),
             ("etc/cron.d/.placeholder", ""),
             ("srv/a.b", ""),
         ] {
             root.put(path, "x");
-            assert_eq!(super::unread(&sys, &format!("/{path}")).unwrap_or_default(), expected, "{path}");
+            assert_eq!(super::unread(&sys, &format!("/{path}"), &[]).unwrap_or_default(), expected, "{path}");
         }
         root.put("usr/lib/systemd/system/a.service", "x");
         for (path, expected) in [
             ("/usr/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
             ("/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
+            ("/usr/local/lib/systemd/system/a.service", Some("/etc/systemd/system/a.service")),
             ("/usr/lib/systemd/system/b.service", None),
             ("/usr/lib/app/a.service", None),
         ] {

@@ -6,9 +6,10 @@ use config::provenance::MergeInput;
 use config::{Map, Node};
 
 use super::boot_log::BootLog;
+use super::configuration::MAIN_FILE;
 use super::history;
 use super::page::Page;
-use crate::finding::{Layer, place_at};
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 
 /// The module that runs once in the life of an image, also of one that was captured.
@@ -38,10 +39,15 @@ pub fn section(machine: &Machine, merged: &Node, inputs: &[MergeInput], log: &Bo
         page.findings.warning(layout.instance("sem"), problem, remedy);
     }
     page.findings.layer = Layer::Configuration;
+    let boot = log.last.as_ref().and_then(|boot| Some(boot.events.first()?.at / 1_000_000));
     for (place, problem, module) in came_later(machine, merged, inputs) {
         let remedy =
             format!("cloud-init clean --reboot, or: cloud-init single --name {module} --frequency always");
-        page.findings.warning(place, problem, remedy);
+        let path = place.split(',').next().unwrap_or_default();
+        let is_after = sys.metadata(path).is_ok_and(|meta| boot.is_some_and(|boot| meta.mtime() > boot));
+        // A note until a boot has seen it: it may be for the instances of an image that is made of this machine.
+        let severity = if is_after { Severity::Note } else { Severity::Warning };
+        page.findings.add(severity, place, problem, remedy);
     }
 }
 
@@ -58,9 +64,14 @@ fn came_later(machine: &Machine, merged: &Node, inputs: &[MergeInput]) -> Vec<(S
     let is_later =
         |path: &str, module: &str| done(module).is_some_and(|done| at(path).is_some_and(|time| time > done));
     let mut found = Vec::new();
-    for input in inputs.iter().filter(|input| input.name.starts_with(OWN_FILES)) {
+    let is_main = |input: &&MergeInput| input.name == MAIN_FILE;
+    for input in inputs.iter().filter(|input| input.name.starts_with(OWN_FILES) || is_main(input)) {
         for (key, value) in input.config.as_map().into_iter().flat_map(Map::iter) {
             let name = key.as_str().unwrap_or_default();
+            // The package's file has the default user.
+            if name == "users" && is_main(&input) {
+                continue;
+            }
             let Some(row) = modules::module_of_instance(name) else { continue };
             let module = row.written_script.map_or(row.name, |script| script.run_by);
             let is_work =

@@ -15,7 +15,7 @@ use super::evidence::{
 use super::identification::NO_DATASOURCE;
 use super::output::{self, Output};
 use super::page::Page;
-use super::relations::UNITS;
+use super::scripts::{own_files_with, texts};
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
@@ -143,14 +143,23 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         };
         finding.details.push(line.to_string());
     }
-    // A note: the script may have tried again, as those that wait for a server do.
+    // A note if a script may have tried again, as those that wait for a server do.
     let is_known = page.findings.all.iter().any(|finding| finding.problem.ends_with(WENT_ON));
     if !is_known
         && failures.iter().all(|failure| !failure.stage.contains("modules-final"))
-        && let Some((cause, line)) = output.cause().filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
+        && let Some((cause, line)) = output
+            .cause()
+            .map(|(cause, line)| (cause, line.to_string()))
+            .or_else(|| cause_elsewhere(machine))
+            .filter(|(cause, _)| cause.problem != cause::NO_CONNECTION)
     {
         let problem = format!("the scripts succeeded, but their output shows: {}", cause.problem);
-        page.findings.note("modules-final", problem).details.push(line.to_string());
+        let has_retry = texts(machine).iter().any(|text| text.lines().any(has_branch));
+        let (severity, remedy) = match has_retry {
+            true => (Severity::Note, ""),
+            false => (Severity::Warning, cause.remedy),
+        };
+        page.findings.add(severity, "modules-final", problem, remedy).details.push(line);
     }
     let deadline = Deadline::after(ATTRIBUTES_TIMEOUT);
     for mut failure in failures {
@@ -166,6 +175,12 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     }
     for finding in &mut page.findings.all {
         let (file, what) = match &*finding.problem {
+            cause::FULL if machine.sys.is_live() => {
+                if let Some(full) = super::disk::full(&machine.sys) {
+                    finding.place = full;
+                }
+                continue;
+            }
             cause::READ_ONLY => (boot.restricting.first(), "restricts what a stage may write"),
             cause::NO_NAMES | cause::UNREACHABLE => {
                 (boot.isolating.first(), "restricts the network of a stage")
@@ -189,7 +204,9 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         let problem =
             "the stages ran in this boot, and their records were removed since, as by cloud-init clean";
         let remedy = "remove the command if it is not to run at each boot; then: cloud-init clean --reboot";
-        page.findings.warning("stages", problem, remedy).details = cleaners(sys);
+        const COMMAND: &str = "cloud-init clean";
+        page.findings.warning("stages", problem, remedy).details =
+            own_files_with(machine, COMMAND).iter().map(|path| format!("{path} runs {COMMAND}")).collect();
     } else if log.last.is_none() {
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";
@@ -197,16 +214,13 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     }
 }
 
-/// Returns the administrator's units and scripts of the boot that run `cloud-init clean`.
-fn cleaners(sys: &System) -> Vec<String> {
-    let in_directory = |top: &&str| {
-        let top = top.to_string();
-        let names = sys.list(&top).unwrap_or_default().into_iter();
-        names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
-    };
-    let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
-    let is_cleaner = |path: &String| sys.read_text(path).is_ok_and(|text| text.contains("cloud-init clean"));
-    files.filter(is_cleaner).map(|path| format!("{path} runs cloud-init clean")).collect()
+/// Returns the cause that an output shows which the scripts send elsewhere, and its line.
+fn cause_elsewhere(machine: &Machine) -> Option<(&'static Cause, String)> {
+    let (sys, top) = (&machine.sys, machine.layout.user_scripts());
+    let texts =
+        sys.list(&top).unwrap_or_default().into_iter().map(|name| sys.read_text(format!("{top}/{name}")));
+    let lines: Vec<String> = texts.flatten().flat_map(|text| output::redirected(sys, &text)).collect();
+    Cause::of(&lines).map(|(cause, line)| (cause, line.to_string()))
 }
 
 /// Adds the recorded problems of configurations.
@@ -329,7 +343,7 @@ fn is_handled(sys: &System, message: &str) -> bool {
 /// Returns whether a line of a script does something if its command fails.
 fn has_branch(line: &str) -> bool {
     let mut words = line.split_whitespace();
-    words.any(|word| matches!(word, "||" | "if" | "elif" | "while" | "until" | "!"))
+    words.any(|word| matches!(word, "||" | "if" | "elif" | "while" | "until" | "!" | "for"))
 }
 
 /// Returns the script in a directory with a command that names something, and does nothing else by its result.

@@ -45,6 +45,10 @@ pub fn unused(machine: &Machine, now: &Value, used: &str, inputs: &[MergeInput])
             mount.mount_point
         ));
     }
+    for directory in ["", "/nocloud", "/nocloud-net", "/config_drive"].map(|name| format!("{top}{name}")) {
+        let target = sys.read_link(&directory).ok().filter(|_| used.is_empty() && !sys.exists(&directory));
+        found.extend(target.map(|target| format!("{directory} is a link to {target}, which does not exist")));
+    }
     for name in ["nocloud", "nocloud-net"] {
         let directory = format!("{top}/{name}");
         let files = sys.list(&directory).unwrap_or_default();

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use system::Command;
+use system::{Command, System};
 
 use super::boot::settings_of_failure;
-use super::journal::of_systemd;
+use super::cause::Cause;
+use super::evidence::unusable_program;
+use super::journal::{ask_journal, of_systemd};
 use super::masks;
 use super::page::Page;
 use super::relations::{UNITS, changed_by, related};
+use super::scripts::texts;
 use crate::finding::Layer;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
@@ -31,17 +34,25 @@ pub fn section(machine: &Machine, page: &mut Page) {
         let own: String = state.iter().map(changed_by).collect();
         let settings: String =
             state.iter().map(|unit| settings_of_failure(&machine.sys, unit, true)).collect();
-        let problem = format!("the unit failed; scripts or files of the user-data name it{own}{settings}");
+        let mut problem =
+            format!("the unit failed; scripts or files of the user-data name it{own}{settings}");
+        let mut remedy = format!("systemctl status {unit}");
         // Those of the unit itself may have secrets.
-        let details = of_systemd(machine, &unit);
-        let finding = page.findings.warning(&unit, problem, format!("systemctl status {unit}"));
-        finding.details = details;
+        let mut details = of_systemd(machine, &unit);
+        let output = ask_journal(machine, &["-u", &unit]);
+        if let Some((what, how)) = unusable_program(machine, &details) {
+            (problem, remedy) = (problem + &what, how.to_string());
+        } else if let Some((cause, line)) = Cause::of(&output) {
+            problem += &format!("; its output shows: {}", cause.problem);
+            remedy = format!("{}; {remedy}", cause.remedy);
+            details.push(system::redacted_urls(line).to_string());
+        } else if unit.ends_with(".mount") {
+            // Of mount(8).
+            details = output;
+        }
+        page.findings.warning(&unit, problem, remedy).details = details;
     }
-    for unit in skipped_of_owner(machine) {
-        // A note: a condition may be meant so, as that of a unit that runs once.
-        let problem = "a condition of the unit is not fulfilled, so it was not started";
-        page.findings.note(&unit, problem).details = of_systemd(machine, &unit);
-    }
+    of_owner(machine, page);
     let mut units: BTreeMap<String, String> = BTreeMap::new();
     for unit in never_started(machine) {
         let name = unit.get("Id");
@@ -76,14 +87,6 @@ pub fn section(machine: &Machine, page: &mut Page) {
     }
 }
 
-/// Returns the configuration and the scripts of the instance.
-pub fn texts(machine: &Machine) -> Vec<String> {
-    let (sys, layout) = (&machine.sys, &machine.layout);
-    let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
-    let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
-    paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect()
-}
-
 /// Returns the failed units that the configuration or the scripts of the instance name.
 fn failed_of_owner(machine: &Machine) -> Vec<String> {
     let sys = &machine.sys;
@@ -99,16 +102,70 @@ fn failed_of_owner(machine: &Machine) -> Vec<String> {
     failed.filter(|unit| is_named(unit, &texts)).map(str::to_string).collect()
 }
 
-/// Returns the administrator's units that the configuration or the scripts of the instance name, and that a condition kept from starting.
-fn skipped_of_owner(machine: &Machine) -> Vec<String> {
-    let texts = texts(machine);
-    let names = machine.sys.list(UNITS).unwrap_or_default();
+/// Reports the administrator's units that the configuration or the scripts of the instance name, and that do nothing without having failed:
+/// because of a condition, or because `-` hides that the program does not exist.
+fn of_owner(machine: &Machine, page: &mut Page) {
+    let (sys, texts) = (&machine.sys, texts(machine));
+    let names = sys.list(UNITS).unwrap_or_default();
     let named: Vec<&str> = names.iter().map(String::as_str).filter(|name| is_named(name, &texts)).collect();
     let units = if named.is_empty() { Vec::new() } else { units::show(machine, &named).unwrap_or_default() };
-    let is_skipped = |unit: &&Unit| {
-        unit.was_checked() && unit.get("ActiveState") == "inactive" && unit.get("ConditionResult") == "no"
+    for unit in units.iter().filter(|unit| unit.was_checked()) {
+        let (name, file) = (unit.get("Id"), unit.get("FragmentPath"));
+        let text = sys.read_text(file).unwrap_or_default();
+        let is_skipped = unit.get("ActiveState") == "inactive" && unit.get("ConditionResult") == "no";
+        for (number, line, path) in lacking(sys, &text) {
+            let place = format!("{file}, line {number}");
+            if line.starts_with("ExecStart=") && !is_skipped {
+                let problem = format!("ExecStart=: {path} does not exist, which the '-' before it hides");
+                page.findings.warning(
+                    place,
+                    problem,
+                    "install it before the unit starts, or correct the path",
+                );
+            } else if line.starts_with("EnvironmentFile=") && !is_skipped {
+                // A note: packages have such lines for files that need not exist.
+                page.findings.note(place, format!("{path} does not exist, which the '-' before it hides"));
+            } else if line.starts_with("Condition") && is_skipped && is_started(name, &texts) {
+                let problem = format!("{name} was not started, because of {line}, which does not exist");
+                let remedy = "make it before the unit starts, or correct the path";
+                page.findings.warning(place, problem, remedy).details = of_systemd(machine, name);
+            }
+        }
+        if is_skipped && page.findings.all.iter().all(|finding| !finding.place.starts_with(file)) {
+            // A note: a condition may be meant so, as that of a unit that runs once.
+            let problem = "a condition of the unit is not fulfilled, so it was not started";
+            page.findings.note(name, problem).details = of_systemd(machine, name);
+        }
+    }
+}
+
+/// Returns the lines of a unit whose path does not exist, which is no failure, with number and path.
+fn lacking<'a>(sys: &System, text: &'a str) -> Vec<(usize, &'a str, &'a str)> {
+    let path_of = |line: &'a str| {
+        let (key, value) = line.split_once('=')?;
+        let is_condition = ["ConditionPath", "ConditionFile", "ConditionDirectory"];
+        let value = match () {
+            () if key == "ExecStart" => {
+                let path = value.trim_start_matches(['-', '@', ':', '+', '!', '|']);
+                Some(path).filter(|path| value[..value.len() - path.len()].contains('-'))?
+            }
+            () if key == "EnvironmentFile" => value.strip_prefix('-')?,
+            () if is_condition.iter().any(|start| key.starts_with(start)) => value,
+            () => return None,
+        };
+        let path = value.split_whitespace().next().filter(|path| path.starts_with('/'))?;
+        // systemd expands specifiers and patterns.
+        (!path.contains(['%', '*', '?', '[', '$']) && !sys.exists(path)).then_some(path)
     };
-    units.iter().filter(is_skipped).map(|unit| unit.get("Id").to_string()).collect()
+    let lines = (1..).zip(text.lines().map(str::trim));
+    lines.filter_map(|(number, line)| Some((number, line, path_of(line)?))).collect()
+}
+
+/// Returns whether a command of these texts starts a unit.
+fn is_started(unit: &str, texts: &[String]) -> bool {
+    let starts = |line: &str| ["start", "--now"].iter().any(|word| line.contains(word));
+    let mut lines = texts.iter().flat_map(|text| text.lines());
+    lines.any(|line| starts(line) && line.contains("systemctl") && is_named(unit, &[line.to_string()]))
 }
 
 /// Returns whether one of these texts names a unit.
@@ -159,6 +216,37 @@ mod tests {
             ("app", false),
         ] {
             assert_eq!(is_named(unit, &texts), expected, "{unit}");
+        }
+    }
+
+    #[test]
+    fn paths_that_do_not_exist_are_found_where_that_is_no_failure() {
+        let root = scratch::TempDir::new();
+        root.put("opt/there", "");
+        for (line, expected) in [
+            ("ExecStart=-/opt/gone a", "/opt/gone"),
+            ("ExecStart=@-/opt/gone a", "/opt/gone"),
+            ("ExecStart=-/opt/there", ""),
+            // It fails.
+            ("ExecStart=/opt/gone", ""),
+            ("ExecStartPre=-/opt/gone", ""),
+            ("EnvironmentFile=-/opt/gone", "/opt/gone"),
+            ("EnvironmentFile=/opt/gone", ""),
+            ("ConditionPathExists=/dev/vdb", "/dev/vdb"),
+            ("ConditionFileNotEmpty=/opt/gone", "/opt/gone"),
+            ("ConditionPathExists=!/opt/gone", ""),
+            ("ConditionPathExists=|/opt/gone", ""),
+            ("ConditionPathExistsGlob=/opt/g*", ""),
+            ("ConditionVirtualization=vm", ""),
+        ] {
+            let found = lacking(&System::new(&root), line).first().map_or("", |(.., path)| path);
+            assert_eq!(found, expected, "{line}");
+        }
+        let texts =
+            ["runcmd:\n- systemctl enable --now app\n- systemctl start own.mount\n- systemctl enable b\n"
+                .to_string()];
+        for (unit, expected) in [("app.service", true), ("own.mount", true), ("b.service", false)] {
+            assert_eq!(is_started(unit, &texts), expected, "{unit}");
         }
     }
 

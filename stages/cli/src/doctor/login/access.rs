@@ -8,6 +8,7 @@ use modules::{is_cut, key_of, key_paths};
 use sort::Named;
 use system::{Group, User as Account};
 
+use super::super::scripts::own_files_with;
 use super::super::{pam, results};
 use super::profile;
 use super::reach::{closed_directory, mounted_above, unsafe_path};
@@ -33,6 +34,8 @@ RevokedKeys|cannot read its list of revoked keys and so refuses every key|create
 PermitRootLogin|refuses root|set PermitRootLogin prohibit-password
 AuthenticationMethods|demands more than a key|change AuthenticationMethods
 MaxAuthTries|allows no attempt to log in|set MaxAuthTries 6
+PerSourceMaxStartups|accepts no connection|set PerSourceMaxStartups none
+LoginGraceTime|ends each connection before a login is complete|set LoginGraceTime 120
 MaxSessions|allows no session|set MaxSessions 10
 PermitTTY|gives the user no terminal|set PermitTTY yes
 ForceCommand|runs a command that ends each login|remove ForceCommand
@@ -196,6 +199,17 @@ impl Access {
             };
             access.problem(problem, &remedy);
         }
+        if gets_keys
+            && keys.has_file
+            && access.has_key
+            && let Some(other) = replaced_keys(machine, user, &keys)
+        {
+            let problem = format!(
+                "none of the configured SSH keys is in {}: {other} names authorized_keys",
+                keys.files.join(", ")
+            );
+            access.problem(problem, "remove the command there, or add the keys to it");
+        }
         if known.has_shadow {
             let shadow = sys.account_line("/etc/shadow", &user.name);
             let is_shadowed = |line: String| line.split(':').nth(1) == Some("x");
@@ -355,6 +369,8 @@ impl Access {
             (account.name == "root" && first("permitrootlogin") == "no", "PermitRootLogin"),
             (!sshd.accepts_key_alone(), "AuthenticationMethods"),
             (first("maxauthtries") == "0", "MaxAuthTries"),
+            (first("persourcemaxstartups") == "0", "PerSourceMaxStartups"),
+            (matches!(first("logingracetime"), "1" | "2"), "LoginGraceTime"),
             (first("maxsessions") == "0", "MaxSessions"),
             (first("permittty") == "no" && sshd.is_none("forcecommand"), "PermitTTY"),
             (ends, "ForceCommand"),
@@ -416,7 +432,8 @@ impl Access {
             self.has_key = false;
         }
         if day(7).is_some_and(|day| day <= today) {
-            let remedy = format!("chage -E -1 {}; expiredate: in users", user.name);
+            let remedy =
+                format!("chage -E -1 {}; expiredate: in users, EXPIRE= in /etc/default/useradd", user.name);
             self.problem("the account has expired".into(), &remedy);
             (self.has_key, self.has_password) = (false, false);
         }
@@ -451,6 +468,15 @@ impl Access {
         };
         format!("cannot log in: {why}")
     }
+}
+
+/// Returns a file of the administrator that names the file of keys, if none of the configured ones is in it.
+fn replaced_keys(machine: &Machine, user: &User<'_>, keys: &Keys) -> Option<String> {
+    let wanted = user.map?.get("ssh_authorized_keys")?.as_seq()?;
+    let text: String = keys.files.iter().filter_map(|file| machine.sys.read_text(file).ok()).collect();
+    let has = |key: &Node| key.as_str().and_then(key_of).is_none_or(|(_, data)| text.contains(data));
+    let is_lacking = !wanted.is_empty() && !wanted.iter().any(has);
+    is_lacking.then(|| own_files_with(machine, "authorized_keys").into_iter().next())?
 }
 
 /// Returns why the file of a user's configured keys has none, and the remedy.

@@ -111,6 +111,16 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     });
     let shadow = sys.read_text("/etc/shadow");
     let known = Known::new(machine, has_errors, shadow.is_ok());
+    for (at, key) in hashes_as_text(merged) {
+        let problem = format!(
+            "{key}: a hash, which becomes the password itself: no password that fits the hash is right"
+        );
+        page.findings.warning(
+            place_at(&at, "users"),
+            problem,
+            "set hashed_passwd, in chpasswd type: hash, for a new instance",
+        );
+    }
     let mut sshd = if runs_sshd { Server::new(machine) } else { Server::default() };
     // Asked first, because the number of users about whom it is asked is limited.
     sshd.settings(machine, "root");
@@ -211,6 +221,28 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
     page.section("login", "Users", seen.lines.clone(), json!(seen.lines));
 }
 
+/// Returns the positions and keys of passwords that are to be plain text, and are hashes of crypt(5).
+fn hashes_as_text(merged: &Node) -> Vec<(Position, &'static str)> {
+    let of = |path: &[&str], key: &'static str, is_text: fn(&Node) -> bool| {
+        let rows = merged.at_path(path).and_then(Node::as_seq).unwrap_or_default().iter();
+        let values = rows.filter(move |row| is_text(row)).filter_map(move |row| row.get(key));
+        values
+            .filter(|value| value.as_str().is_some_and(is_hash))
+            .map(move |value| (value.at.clone(), key))
+            .collect::<Vec<_>>()
+    };
+    let is_text = |row: &Node| row.get("type").and_then(Node::as_str) == Some("text");
+    [of(&["users"], "plain_text_passwd", |_| true), of(&["chpasswd", "users"], "password", is_text)].concat()
+}
+
+/// Returns whether a string has the form of a hash of crypt(5).
+fn is_hash(text: &str) -> bool {
+    let kind = text.strip_prefix('$').and_then(|rest| rest.split_once('$'));
+    kind.is_some_and(|(kind, rest)| {
+        ["1", "2a", "2b", "2y", "5", "6", "y", "gy", "7"].contains(&kind) && rest.len() > 20
+    })
+}
+
 /// Reports a configured user without an account. `earlier` is the number of findings before those about users.
 fn without_account(
     machine: &Machine,
@@ -300,4 +332,23 @@ fn is_human(account: &Account) -> bool {
 fn is_starting(machine: &Machine) -> bool {
     let unit = units::show(machine, &[SESSIONS]).unwrap_or_default();
     unit.first().is_none_or(|unit| unit.is_pending())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn hashes_in_place_of_passwords_are_found() {
+        let hash = "$6$salt$0123456789012345678901234567890123456789";
+        for (text, expected) in [
+            (format!("users: [{{plain_text_passwd: '{hash}'}}]"), Some("plain_text_passwd")),
+            (format!("users: [{{hashed_passwd: '{hash}'}}, a]"), None),
+            (format!("chpasswd: {{users: [{{password: '{hash}', type: text}}]}}"), Some("password")),
+            (format!("chpasswd: {{users: [{{password: '{hash}'}}]}}"), None),
+            ("users: [{plain_text_passwd: '$6$x'}]".into(), None),
+        ] {
+            let root = config::yaml::parse("t", &text).unwrap().root;
+            let found = super::hashes_as_text(&root).first().map(|(_, key)| *key);
+            assert_eq!(found, expected, "{text}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use system::Command;
 use super::super::boot::number_of;
 use super::super::journal::ask_journal;
 use super::super::page::Page;
-use super::super::relations::{changed_by, own_orders, related};
+use super::super::relations::{changed_by, own_files, own_orders, related};
 use super::sshd::{Sshd, TIMEOUT};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
@@ -24,6 +24,11 @@ const OBSOLETE: [(&str, &[&str]); 3] = [
     ("Ciphers", &["-cbc", "arcfour"]),
     ("HostKeyAlgorithms", &["ssh-dss", "ssh-rsa"]),
 ];
+/// Settings of the server's unit, and what follows.
+const HARDENING: &str = "\
+ProtectHome=yes ProtectHome=true ProtectHome=tmpfs InaccessiblePaths=/home TemporaryFileSystem=/home|keeps sshd and the sessions from the home directories, and so from the users' keys
+IPAddressDeny=any PrivateNetwork=yes PrivateNetwork=true|keeps every connection from sshd
+NoNewPrivileges=yes NoNewPrivileges=true|keeps the sessions of sshd from using sudo";
 /// Where the SSH server may be.
 pub const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 
@@ -84,6 +89,10 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
         ),
         _ => {
             taken_ports(machine, page);
+            loaded
+                .iter()
+                .filter(|unit| unit.get("ActiveState") == "active")
+                .for_each(|unit| hardened(machine, unit, page));
             return runs || is_pending;
         }
     };
@@ -108,6 +117,30 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     }
     page.findings.layer = Layer::Login;
     runs
+}
+
+/// Reports settings of the administrator by which systemd keeps the running server from connections or from the users' files.
+fn hardened(machine: &Machine, unit: &Unit, page: &mut Page) {
+    for file in own_files(unit) {
+        let text = machine.sys.read_text(file).unwrap_or_default();
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            let mut rows = HARDENING.lines().filter_map(|row| row.split_once('|'));
+            let Some((_, what)) =
+                rows.find(|(settings, _)| settings.split(' ').any(|setting| setting == line))
+            else {
+                continue;
+            };
+            if line.starts_with("IPAddress") && text.contains("IPAddressAllow=") {
+                continue;
+            }
+            let problem = format!("{line} {what}");
+            let remedy = format!(
+                "remove the line, then: systemctl daemon-reload; systemctl restart {}",
+                unit.get("Id")
+            );
+            page.findings.error(format!("{file}, line {number}"), problem, remedy);
+        }
+    }
 }
 
 /// Reports ports of the running SSH server on which another program listens; it serves the others.
@@ -207,8 +240,15 @@ pub fn algorithms(machine: &Machine, sshd: &Sshd, page: &mut Page) {
         None if of_other_keys => ("HostKeyAlgorithms", "lists no algorithm of the host keys (HostKey)"),
         None => return,
     };
-    let problem = format!("{keyword} {what}, so no client can connect{}", sshd.place_of(machine, keyword));
-    page.findings.error("sshd", problem, "remove the line, then: systemctl reload ssh (or sshd)");
+    let place = sshd.place_of(machine, keyword);
+    let problem = format!("{keyword} {what}, so no client can connect{place}");
+    let file = place.trim_start_matches([' ', '(']).split(',').next().unwrap_or_default();
+    // The owner's own file may be for old clients, and one that connected is enough.
+    let is_intended = obsolete.is_some()
+        && (!file.is_empty() && super::super::scripts::texts(machine).iter().any(|text| text.contains(file))
+            || !ask_journal(machine, &["-u", "ssh", "-u", "sshd", "--grep", "^Accepted "]).is_empty());
+    let severity = if is_intended { Severity::Note } else { Severity::Error };
+    page.findings.add(severity, "sshd", problem, "remove the line, then: systemctl reload ssh (or sshd)");
 }
 
 /// Compares `ssh_pwauth` with what sshd does for each kind of client.

@@ -1,0 +1,41 @@
+//! The scripts of the instance and its configuration, and the administrator's units and scripts of the boot.
+
+use super::relations::UNITS;
+use crate::machine::Machine;
+
+/// Bytes of a script that a unit calls.
+const MAX_SCRIPT: u64 = 256 << 10;
+
+/// Returns the configuration and the scripts of the instance.
+pub fn texts(machine: &Machine) -> Vec<String> {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let scripts = sys.list(layout.user_scripts()).unwrap_or_default();
+    let paths = scripts.iter().map(|name| format!("scripts/{name}")).chain(["cloud-config.txt".to_string()]);
+    paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect()
+}
+
+/// Returns the administrator's units and scripts of the boot with this text, also in a script that they call. Those of the user-data are
+/// not searched.
+pub fn own_files_with(machine: &Machine, text: &str) -> Vec<String> {
+    let (sys, texts) = (&machine.sys, texts(machine));
+    let in_directory = |top: &&str| {
+        let top = top.to_string();
+        let names = sys.list(&top).unwrap_or_default().into_iter();
+        names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
+    };
+    let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
+    let calls_one = |word: &str| {
+        let path = word.trim_start_matches(|c| c != '/');
+        let start = if path.is_empty() || !sys.is_file(path) {
+            Vec::new()
+        } else {
+            sys.read_head(path, MAX_SCRIPT).unwrap_or_default()
+        };
+        start.starts_with(b"#!") && String::from_utf8_lossy(&start).contains(text)
+    };
+    let has_text = |path: &String| {
+        let own = sys.read_text(path).unwrap_or_default();
+        own.contains(text) || own.split_whitespace().any(calls_one)
+    };
+    files.filter(|path| has_text(path) && !texts.iter().any(|own| own.contains(path.as_str()))).collect()
+}
