@@ -154,22 +154,23 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
 /// Returns the numbers of lines of a script that name a missing device, user or group and hide that they fail, with what they lack. A script
 /// that looks for the device first may do without it.
 fn hidden_failures(script: &str, lacks: &dyn Fn(&str, &str) -> String) -> Vec<(usize, String)> {
-    let failure = |line: &str| {
-        let mut words = line.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
-        let command = words.next()?.rsplit('/').next()?;
-        let name = match command {
+    let failure = |command: &str| {
+        let mut words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+        let program = words.next()?.rsplit('/').next()?;
+        let name = match program {
             "chown" | "chgrp" => words.find(|word| !word.starts_with('-'))?,
-            _ if command.starts_with("mkfs") || USERS.split(' ').any(|known| known == command) => {
+            _ if program.starts_with("mkfs") || USERS.split(' ').any(|known| known == program) => {
                 words.find(|word| word.starts_with("/dev/") || path_of(word).is_some())?
             }
             _ => return None,
         };
-        let is_hidden = HIDING.split(',').any(|end| line.contains(end));
+        let is_hidden = HIDING.split(',').any(|end| command.contains(end));
         let is_asked = script.contains(&format!(" {name} ]"))
             || script.matches(name).count() > 1 && script.contains("blkid");
-        (is_hidden && !is_asked).then(|| lacks(command, name)).filter(|why| !why.is_empty())
+        (is_hidden && !is_asked).then(|| lacks(program, name)).filter(|why| !why.is_empty())
     };
-    (1..).zip(script.lines()).filter_map(|(number, line)| Some((number, failure(line)?))).collect()
+    let of_line = |line: &str| line.split(';').find_map(failure);
+    (1..).zip(script.lines()).filter_map(|(number, line)| Some((number, of_line(line)?))).collect()
 }
 
 fn has_automount(options: &Option<String>) -> bool {
@@ -203,6 +204,7 @@ mod tests {
             ("mount /dev/vdz /data || true", Some((1, "/dev/vdz"))),
             ("#!/bin/sh\n/sbin/mkfs.ext4 -F LABEL=x 2>/dev/null", Some((2, "LABEL=x"))),
             ("chown -R deploy:deploy /srv 2>/dev/null || true", Some((1, "deploy:deploy"))),
+            ("id deploy; chown deploy /srv || true; ls", Some((1, "deploy"))),
             ("chown there /srv || true", None),
             ("mount /dev/vdz /data", None),
             ("if [ -b /dev/vdz ]; then\nmount /dev/vdz /data || true\nfi", None),
