@@ -2,6 +2,7 @@
 
 use config::Position;
 use serde_json::{Value, json};
+use sort::Named;
 use system::{Result, single_line};
 
 use crate::state_files::Repair;
@@ -109,6 +110,8 @@ pub struct Findings {
     pub all: Vec<Finding>,
     /// Files and facts that could not be read, with the reason.
     pub unread: Vec<String>,
+    /// The places and problems that were added, as there may be thousands.
+    added: Named<bool>,
 }
 
 impl Findings {
@@ -121,7 +124,9 @@ impl Findings {
         remedy: impl Text,
     ) -> &mut Finding {
         let (place, problem) = (place.into(), problem.into());
-        let known = self.all.iter().position(|other| other.place == place && other.problem == problem);
+        let is_added = std::mem::replace(self.added.entry(&format!("{place}: {problem}")), true);
+        let is_same = |other: &Finding| other.place == place && other.problem == problem;
+        let known = if is_added { self.all.iter().position(is_same) } else { None };
         let at = known.unwrap_or(self.all.len());
         if known.is_none() {
             let (layer, remedy) = (self.layer, remedy.into());

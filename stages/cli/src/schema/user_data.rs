@@ -218,7 +218,7 @@ impl<'a> Checker<'a> {
         for from in [self.searched.min(self.bytes.len()), 0] {
             if at.is_none() && self.cost < MAX_SEARCH {
                 let rest = &self.bytes[from..];
-                let found = rest.windows(text.len().max(1)).position(|window| window == text.as_bytes());
+                let found = position(rest, text.as_bytes());
                 self.cost += found.unwrap_or(rest.len());
                 at = found.map(|found| from + found);
             }
@@ -445,5 +445,16 @@ impl<'a> Checker<'a> {
             self.add_source(self.name, &String::from_utf8_lossy(self.bytes));
             self.result.warnings.append(&mut self.missing_includes);
         }
+    }
+}
+/// Returns the first position of a text that is not empty. Looks for its first byte, because most bytes are another one.
+fn position(bytes: &[u8], text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        from += bytes[from..].iter().position(|byte| Some(byte) == text.first())?;
+        if bytes[from..].starts_with(text) {
+            return Some(from);
+        }
+        from += 1;
     }
 }
