@@ -176,8 +176,8 @@ fn effective_files(machine: &Machine, merged: &Node, page: &mut Page) {
 
 /// Returns `FILE sets it` for the administrator's units and scripts with one of these texts, separated by bars.
 fn sets(machine: &Machine, texts: &str) -> Vec<String> {
-    let files = texts.split('|').flat_map(|text| own_files_with(machine, text));
-    files.map(|file| format!("{file} sets it")).collect()
+    let files = own_files_with(machine, &texts.split('|').collect::<Vec<_>>());
+    files.iter().map(|file| format!("{file} sets it")).collect()
 }
 
 /// Returns a problem if the machine had its configured name, as its file says, and has another one now.

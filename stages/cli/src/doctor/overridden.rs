@@ -108,7 +108,7 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
                     "look for a unit or script of the image that writes it: grep -rl {name} /etc/systemd /usr/local"
                 );
                 let details =
-                    own_files_with(machine, path).into_iter().map(|other| format!("{other} names it"));
+                    own_files_with(machine, &[path]).into_iter().map(|other| format!("{other} names it"));
                 page.findings.warning(path, problem, remedy).details = details.collect();
             } else {
                 page.findings.note(path, problem);

@@ -206,7 +206,7 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         let remedy = "remove the command if it is not to run at each boot; then: cloud-init clean --reboot";
         const COMMAND: &str = "cloud-init clean";
         page.findings.warning("stages", problem, remedy).details =
-            own_files_with(machine, COMMAND).iter().map(|path| format!("{path} runs {COMMAND}")).collect();
+            own_files_with(machine, &[COMMAND]).iter().map(|path| format!("{path} runs {COMMAND}")).collect();
     } else if log.last.is_none() {
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";

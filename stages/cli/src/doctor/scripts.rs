@@ -14,9 +14,9 @@ pub fn texts(machine: &Machine) -> Vec<String> {
     paths.filter_map(|path| sys.read_text(layout.instance(&path)).ok()).collect()
 }
 
-/// Returns the administrator's units and scripts of the boot with this text, also in a script that they call. Those of the user-data are
+/// Returns the administrator's units and scripts of the boot with one of these texts, also in a script that they call. Those of the user-data are
 /// not searched.
-pub fn own_files_with(machine: &Machine, text: &str) -> Vec<String> {
+pub fn own_files_with(machine: &Machine, wanted: &[&str]) -> Vec<String> {
     let (sys, texts) = (&machine.sys, texts(machine));
     let in_directory = |top: &&str| {
         let top = top.to_string();
@@ -24,6 +24,7 @@ pub fn own_files_with(machine: &Machine, text: &str) -> Vec<String> {
         names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
     };
     let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
+    let has_one = |text: &str| wanted.iter().any(|one| text.contains(one));
     let calls_one = |word: &str| {
         let path = word.trim_start_matches(|c| c != '/');
         let start = if path.is_empty() || !sys.is_file(path) {
@@ -31,11 +32,11 @@ pub fn own_files_with(machine: &Machine, text: &str) -> Vec<String> {
         } else {
             sys.read_head(path, MAX_SCRIPT).unwrap_or_default()
         };
-        start.starts_with(b"#!") && String::from_utf8_lossy(&start).contains(text)
+        start.starts_with(b"#!") && has_one(&String::from_utf8_lossy(&start))
     };
     let has_text = |path: &String| {
         let own = sys.read_text(path).unwrap_or_default();
-        own.contains(text) || own.split_whitespace().any(calls_one)
+        has_one(&own) || own.split_whitespace().any(calls_one)
     };
     files.filter(|path| has_text(path) && !texts.iter().any(|own| own.contains(path.as_str()))).collect()
 }

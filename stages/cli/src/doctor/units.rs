@@ -48,7 +48,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
             details.push(system::redacted_urls(line).to_string());
         } else if unit.ends_with(".mount") {
             // Of mount(8).
-            details = output;
+            details = output.iter().map(|line| system::redacted_urls(line).to_string()).collect();
         }
         page.findings.warning(&unit, problem, remedy).details = details;
     }

@@ -476,7 +476,7 @@ fn replaced_keys(machine: &Machine, user: &User<'_>, keys: &Keys) -> Option<Stri
     let text: String = keys.files.iter().filter_map(|file| machine.sys.read_text(file).ok()).collect();
     let has = |key: &Node| key.as_str().and_then(key_of).is_none_or(|(_, data)| text.contains(data));
     let is_lacking = !wanted.is_empty() && !wanted.iter().any(has);
-    is_lacking.then(|| own_files_with(machine, "authorized_keys").into_iter().next())?
+    is_lacking.then(|| own_files_with(machine, &["authorized_keys"]).into_iter().next())?
 }
 
 /// Returns why the file of a user's configured keys has none, and the remedy.
