@@ -290,7 +290,8 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
             &["--job-mode=ignore-dependencies"],
         ),
         InitSystem::Systemd => Ok(()),
-        _ if !sys.is_live() => Ok(()),
+        // OpenRC would wait 60 s for this stage, which is ordered before the server.
+        _ if !sys.is_live() || sys.exists("/run/openrc/starting/cloud-init") => Ok(()),
         _ => distro.manage_service(sys, ServiceAction::Restart, service),
     };
     or_warn!(sys, restarted, "ssh_pwauth takes effect when sshd is next restarted");
