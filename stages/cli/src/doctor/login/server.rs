@@ -48,7 +48,8 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     let loaded: Vec<_> = units.iter().filter(|unit| unit.get("LoadState") == "loaded").collect();
     let is_wanted =
         loaded.iter().any(|unit| matches!(unit.get("UnitFileState"), "enabled" | "enabled-runtime"));
-    let runs = loaded.iter().any(|unit| unit.get("ActiveState") == "active");
+    let runs = loaded.iter().any(|unit| unit.get("ActiveState") == "active")
+        || machine.sys.exists("/run/openrc/started/sshd");
     let masked = units.iter().any(|unit| unit.get("LoadState") == "masked");
     let test = machine.sys.run(&Command::new(["sshd", "-t"]).timeout(TIMEOUT).accept_all().read_only());
     let (is_valid, text) = match test {
@@ -83,7 +84,8 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
         _ if is_wanted && !runs && !is_pending => {
             ("the SSH server is enabled and does not run".to_string(), "systemctl status ssh sshd")
         }
-        _ if is_needed && !is_wanted && !runs && !is_pending => (
+        // Without systemd no unit is known.
+        _ if is_needed && !is_wanted && !runs && !is_pending && !units.is_empty() => (
             "SSH keys are configured, but the SSH server is not enabled and does not run".to_string(),
             "systemctl enable --now ssh (sshd on other distributions than Debian's)",
         ),
