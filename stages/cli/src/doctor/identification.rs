@@ -106,6 +106,9 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         let setting = seeds::setting(sys, "policy").filter(|_| why.contains("mode=disabled"));
         let (place, remedy) = match setting {
             Some((place, _)) => (place, "remove the line, or write policy: search; then reboot".to_string()),
+            None if boot_code(machine).0.contains("kernel") => {
+                (seeds::KERNEL_LINE.to_string(), seeds::KERNEL_REMEDY.to_string())
+            }
             None if unused.is_empty() => ("generator".to_string(), enable),
             None => ("generator".to_string(), SEEDS.to_string()),
         };
@@ -141,6 +144,12 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
                     let remedy = "remove or correct the setting, then reboot";
                     page.findings.error(place, problem, remedy).details = unused;
                 }
+                Some((place, text))
+                    if text.to_ascii_lowercase().starts_with("ds=nocloud") && has_seed(machine) =>
+                {
+                    let problem = format!("{problem}: {text} names a seed that could not be read");
+                    page.findings.error(place, problem, seeds::KERNEL_REMEDY).details = unused;
+                }
                 _ => page.findings.error("datasource", problem, enable).details = unused,
             }
         } else if is_none {
@@ -154,6 +163,20 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
     } else {
         for line in unused {
             page.findings.note("datasource", line);
+        }
+        let [first, second] = ["nocloud", "nocloud-net"].map(|name| format!("{}/{name}", layout.seeds()));
+        let read = |top: &str| sys.read_at_most(format!("{top}/user-data"), MAX_SEED).ok();
+        if status.detail.contains(&format!("{first}]"))
+            && let Some(hidden) = read(&second).filter(|hidden| Some(hidden) != read(&first).as_ref())
+            && !hidden.is_empty()
+        {
+            let problem =
+                format!("not read: {first} is there too, and only the first seed directory is read");
+            page.findings.warning(
+                format!("{second}/user-data"),
+                problem,
+                "remove one of them, then: cloud-init clean --reboot",
+            );
         }
         unused_data(machine, &status.detail, inputs, page);
         if status.detail.starts_with("DataSourceNoCloud") {
@@ -175,7 +198,15 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
     };
     // A `seedfrom` may be a URL of a directory.
     let paths = seed.split(',').map(|path| path.strip_prefix("file://").unwrap_or(path));
-    for seed in paths.filter(|path| path.starts_with('/')) {
+    // Of several sources, such as a directory and a disk, the last one that has a file takes precedence.
+    let mut owners: [Option<String>; 2] = [None, None];
+    for seed in paths.rev() {
+        if seed.contains("://") {
+            owners = [0, 1].map(|_| Some(system::redacted_urls(seed).to_string()));
+        }
+        if !seed.starts_with('/') {
+            continue;
+        }
         let top = seed.trim_end_matches('/');
         let disk = if sys.is_live() && sys.is_block_device(seed) { mounted(sys, seed) } else { None };
         let at = disk.as_ref().map_or(top.to_string(), |disk| format!("{}/{MEDIUM}", disk.path().display()));
@@ -207,7 +238,7 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             );
         }
         let age = Age::of(machine, inputs, id);
-        for (name, files) in SEED_DATA {
+        for ((name, files), owner) in SEED_DATA.into_iter().zip(&mut owners) {
             let Some((file, now)) = found(files) else { continue };
             let Ok(used) = sys.read_at_most(layout.instance(name), MAX_SEED) else { continue };
             let kind = name.trim_end_matches(".txt");
@@ -225,7 +256,16 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             } else if let Some(off) = off.filter(|_| !now.is_empty()) {
                 let problem = format!("no effect: vendor_data: {{enabled: false}} is set ({})", off.at);
                 page.findings.note(format!("{top}/{file}"), problem);
-            } else if now != used {
+            } else if now == used {
+                *owner = Some(top.to_string());
+            } else if let Some(owner) = owner {
+                // NoCloud needs the file, so that of a directory that only refers to another place is empty.
+                if !now.is_empty() {
+                    let problem = format!("not used: {owner}, which is read too, takes precedence");
+                    let remedy = "remove one of them, then: cloud-init clean --reboot";
+                    page.findings.warning(format!("{top}/{file}"), problem, remedy);
+                }
+            } else {
                 age.report(format!("{top}/{file}"), kind, page);
             }
         }
@@ -236,9 +276,15 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
         {
             age.report(format!("{top}/meta-data"), &format!("metadata ({key})"), page);
         }
+        let line = sys.kernel_command_line();
         let hiding =
             inputs.iter().filter_map(|input| input.config.at_path(&["network", "config"])).next_back();
-        if let Some(setting) = hiding.filter(|setting| setting.as_str() == Some("disabled"))
+        if line.split_whitespace().any(|word| word.starts_with("network-config="))
+            && let Some((file, _)) = found(&NETWORK_FILES)
+        {
+            let problem = format!("not used, because network-config= is set ({})", seeds::KERNEL_LINE);
+            page.findings.warning(format!("{top}/{file}"), problem, seeds::KERNEL_REMEDY);
+        } else if let Some(setting) = hiding.filter(|setting| setting.as_str() == Some("disabled"))
             && let Some(file) = NETWORK_FILES.iter().find(|file| read(file).is_some())
         {
             let problem = format!("not used, because network: {{config: disabled}} is set ({})", setting.at);
@@ -258,6 +304,12 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             age.report(format!("{top}/{file}"), "network configuration", page);
         }
     }
+}
+
+/// Returns whether NoCloud has a seed directory.
+fn has_seed(machine: &Machine) -> bool {
+    let seeds = machine.layout.seeds();
+    ["nocloud", "nocloud-net"].iter().any(|name| machine.sys.exists(format!("{seeds}/{name}/user-data")))
 }
 
 /// Reports user-data that a setting of a datasource has, and that is not the one of the instance.

@@ -17,6 +17,10 @@ const WORDS: [(&str, &str); 4] = [
     ("datasource", "ci.ds="),
     ("datasource", "ci.datasource="),
 ];
+/// Where the words are, and how to correct them.
+pub const KERNEL_LINE: &str = "kernel command line";
+pub const KERNEL_REMEDY: &str = "remove or correct the word (GRUB_CMDLINE_LINUX in /etc/default/grub or its directory grub.d, then update-grub; \
+    cmdline.txt of a Raspberry Pi), then reboot";
 /// The files of a NoCloud seed, and the one that a config drive needs.
 const FILES: [&str; 2] = ["meta-data", "user-data"];
 const CONFIG_DRIVE: &str = "config_drive/openstack/latest/meta_data.json";
@@ -109,7 +113,7 @@ pub fn setting(sys: &System, key: &str) -> Option<(String, String)> {
     if let Some(word) = words.rfind(is_one) {
         // What follows may have a password.
         let word = word.split(';').next().unwrap_or_default();
-        return Some(("kernel command line".into(), word.to_string()));
+        return Some((KERNEL_LINE.into(), word.to_string()));
     }
     let text = sys.read_text(POLICY).ok()?;
     let is_setting = |(_, line): &(usize, &str)| line.trim_start().starts_with(key);
