@@ -91,6 +91,11 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             page.findings.warning(path, problem, format!("write {other} instead, or remove it"));
         }
         lines(sys, path, entries, page);
+        if let Some(point) = mounted_over(sys, entry) {
+            let problem =
+                format!("not there: write_files ran before cloud-init mounted {point}, which hides the file");
+            page.findings.warning(path, problem, "set defer: true for it, or write it to another directory");
+        }
         if is_changed(sys, entries, entry) {
             let problem = format!(
                 "it does not have the content of write_files ({}): something changed it since",
@@ -130,6 +135,24 @@ fn is_changed(sys: &System, entries: &[Node], entry: &Node) -> bool {
         && !content.is_empty()
         && sys.read_at_most(path, MAX_FILE).is_ok_and(|now| now != content.as_bytes())
         && entries.iter().filter(|other| text(other, "path") == path).count() == 1
+}
+
+/// Returns the mount of cloud-init that hides the file of an entry.
+fn mounted_over(sys: &System, entry: &Node) -> Option<String> {
+    let path = text(entry, "path");
+    let is_deferred = entry.get("defer").is_some_and(|node| !node.is_falsy());
+    if is_deferred || !sys.is_live() || sys.exists(path) {
+        return None;
+    }
+    let mounts = sys.mounts().ok()?;
+    let fstab = sys.read_text("/etc/fstab").ok()?;
+    let own = fstab.lines().filter(|line| line.contains("comment=cloudconfig"));
+    let mut points = own.filter_map(|line| line.split_whitespace().nth(1)).map(system::unescape);
+    let hides = |point: &str| {
+        path.strip_prefix(point.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+            && system::mounted_at(&mounts, point).is_some()
+    };
+    points.find(|point| hides(point)).map(|point| point.to_string())
 }
 
 /// Reports the first line of a file that another file overrides, of a main file one that is not the owner's.

@@ -145,7 +145,12 @@ impl Access {
             // A command that sshd forces, such as that of SFTP, needs no shell.
             let is_forced = sshd.is_some_and(|sshd| !sshd.is_none("forcecommand"));
             if gets_keys && !is_forced {
-                access.problem(format!("the shell {shell} ends each login"), "choose another one (shell:)");
+                let wanted = user.map.and_then(|map| map.get("shell")?.as_str()).filter(|own| *own != shell);
+                let (why, remedy) = match wanted {
+                    Some(_) => (": the user already existed, so shell has no effect", "chsh -s SHELL USER"),
+                    None => ("", "choose another one (shell:)"),
+                };
+                access.problem(format!("the shell {shell} ends each login{why}"), remedy);
             }
             return access;
         }
