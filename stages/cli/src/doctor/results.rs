@@ -203,10 +203,18 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     if sys.is_live() && last.iter().any(|unit| unit.get("ActiveState") == "active") {
         let problem =
             "the stages ran in this boot, and their records were removed since, as by cloud-init clean";
-        let remedy = "remove the command if it is not to run at each boot; then: cloud-init clean --reboot";
         const COMMAND: &str = "cloud-init clean";
-        page.findings.warning("stages", problem, remedy).details =
-            own_files_with(machine, &[COMMAND]).iter().map(|path| format!("{path} runs {COMMAND}")).collect();
+        let files = own_files_with(machine, &[COMMAND]);
+        // By hand, as before an image is made of the machine.
+        let (severity, remedy) = match files.is_empty() {
+            true => (Severity::Note, ""),
+            false => (
+                Severity::Warning,
+                "remove the command if it is not to run at each boot; then: cloud-init clean --reboot",
+            ),
+        };
+        page.findings.add(severity, "stages", problem, remedy).details =
+            files.iter().map(|path| format!("{path} runs {COMMAND}")).collect();
     } else if log.last.is_none() {
         let problem = "no boot with cloud-init is recorded, neither as status nor in the log";
         let remedy = "systemctl status cloud-init-local.service; cloud-init query --identify";

@@ -47,7 +47,8 @@ pub fn check(machine: &Machine, checked: &mut Findings) {
                 }
             }
         }
-        if sys.is_link(&link) && !sys.exists(&file) {
+        // `cloud-init clean` removes the directory.
+        if sys.is_link(&link) && !sys.exists(&file) && sys.is_dir(layout.data("")) {
             let target = sys.read_link(&link).unwrap_or_default();
             let problem = format!("points to {target}, which does not exist");
             checked.warning(&link, problem, "").repair = Some(Repair::Remove);
