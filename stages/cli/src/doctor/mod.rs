@@ -30,6 +30,7 @@ mod sudo;
 mod switch;
 mod tcp_wrappers;
 mod units;
+mod variables;
 
 use std::process::ExitCode;
 
@@ -72,6 +73,7 @@ pub fn examine(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> Page
     network::section(machine, &settings.merged, &boot, args.network, &mut page);
     configuration::section(machine, &settings, &inputs, &mut page);
     overridden::section(machine, &settings.merged, &mut page);
+    variables::section(&machine.sys, &mut page);
     repeats::section(machine, &settings.merged, &inputs, &log, &mut page);
     devices::section(machine, &settings.merged, &mut page);
     history::applied(&log, &mut page);

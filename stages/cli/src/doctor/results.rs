@@ -16,6 +16,7 @@ use super::identification::NO_DATASOURCE;
 use super::output::{self, Output};
 use super::page::Page;
 use super::scripts::{own_files_with, texts};
+use super::variables;
 use crate::finding::{Finding, Layer, Severity, remedy_at, split_position};
 use crate::json;
 use crate::machine::Machine;
@@ -31,6 +32,12 @@ const MAX_FINDINGS: usize = 100;
 /// The remedy for a part of the user-data or vendor-data that was skipped.
 const SKIPPED: &str =
     "nothing of this part was applied: correct it; check it with: cloud-init schema --system";
+
+/// The remedy for a variable that only logins get.
+const READ_IT: &str = "read the file in the script (. FILE), or set the variable there";
+
+/// The remedy for a command of bootcmd that ran too early.
+const TOO_EARLY: &str = "move the command to runcmd, or install the program in the image";
 
 /// The beginning of the message that no network configuration could be written.
 const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
@@ -113,19 +120,31 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
     const WENT_ON: &str = "failed, although the script went on and succeeded";
     let has_failed =
         |script: &str| failures.iter().any(|failure| failure.texts.iter().any(|text| text.contains(script)));
+    let own_texts = texts(machine);
     for (stage, script, lines) in output.script_errors(&[layout.cloud(""), layout.run("")]) {
         if has_failed(&script) {
             continue;
         }
         let (handled, others): (Vec<String>, Vec<String>) =
-            lines.into_iter().partition(|line| is_handled(sys, line));
+            lines.into_iter().partition(|line| is_handled(sys, line, &own_texts));
         if others.is_empty() {
             let problem = format!("a command of {script} failed, which the script handles");
             page.findings.note(stage, problem).details = handled;
         } else {
             let problem = format!("a command of {script} {WENT_ON}");
             let remedy = "correct the command; with `set -e` a script ends at the first error";
-            page.findings.warning(stage, problem, remedy).details = others;
+            let early = script.starts_with("bootcmd-").then(|| variables::came_later(sys, &others)).flatten();
+            if let Some(name) = early {
+                page.findings.warning(stage, too_early(&name), TOO_EARLY).details = others;
+                continue;
+            }
+            match variables::not_read(sys, &others) {
+                Some((place, why)) => {
+                    let finding = page.findings.warning(place, why, READ_IT);
+                    finding.details = [vec![format!("{stage}: {problem}")], others].concat();
+                }
+                None => page.findings.warning(stage, problem, remedy).details = others,
+            }
         }
     }
     for (line, name) in output.absent() {
@@ -339,12 +358,17 @@ fn add(failures: &mut Vec<Failure>, stage: &str, severity: Severity, text: Strin
     }
 }
 
-/// Returns whether a shell's message, `SCRIPT: [line] NUMBER: MESSAGE`, is about a line that has a branch for failures.
-fn is_handled(sys: &System, message: &str) -> bool {
+/// Returns whether a shell's message, `SCRIPT: [line] NUMBER: MESSAGE`, is about a line that has a branch for failures. Of a script that
+/// is removed, such as that of bootcmd, the lines of the configuration that have the first word of the message count.
+fn is_handled(sys: &System, message: &str, texts: &[String]) -> bool {
     let mut parts = message.split(": ");
     let (path, number) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let number = number.trim_start_matches("line ").parse::<usize>().unwrap_or_default();
-    let text = sys.read_text(path).unwrap_or_default();
+    let Ok(text) = sys.read_text(path) else {
+        let name = parts.next().unwrap_or_default();
+        let mut lines = texts.iter().flat_map(|text| text.lines());
+        return name.len() > 1 && lines.any(|line| line.contains(name) && has_branch(line));
+    };
     has_branch(number.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default())
 }
 
@@ -446,6 +470,18 @@ fn report(
         page.findings.error(place, problem, remedy).details = evidence;
         return;
     }
+    if let Some((place, problem)) = variables::not_read(&machine.sys, &evidence) {
+        page.findings.layer = Layer::Work;
+        page.findings.error(place, problem, READ_IT).details = evidence;
+        return;
+    }
+    if module.as_deref() == Some("bootcmd")
+        && let Some(name) = variables::came_later(&machine.sys, &evidence)
+    {
+        page.findings.layer = Layer::Work;
+        page.findings.error(place, too_early(&name), TOO_EARLY).details = evidence;
+        return;
+    }
     let proxy = |(file, host)| {
         page.findings.layer = Layer::Network;
         let remedy = "correct the proxy (in user-data: apt: proxy), or check that it answers";
@@ -498,6 +534,10 @@ fn report(
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);
     page.findings.add(severity, place, problem, remedy).details = texts;
+}
+
+fn too_early(name: &str) -> String {
+    format!("{name} did not exist yet: bootcmd runs before write_files, users and packages")
 }
 
 /// Returns how to repeat a module, which reads the configuration as it was stored.
@@ -555,9 +595,12 @@ mod tests {
             ("/s/runcmd: 0: x", false),
             ("/s/runcmd: 99: x", false),
             ("/s/gone: 1: x", false),
+            ("/s/gone: 2: mount-it: not found", true),
+            ("/s/gone: 3: other: not found", false),
             ("", false),
         ] {
-            assert_eq!(is_handled(&sys, message), expected, "{message}");
+            let texts = ["bootcmd:\n- mount-it || true\n- other\n".to_string()];
+            assert_eq!(is_handled(&sys, message, &texts), expected, "{message}");
         }
     }
 }
