@@ -5,6 +5,8 @@ use tests::Machine;
 
 const SEED: &str = "/var/lib/cloud/seed/nocloud";
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxx a@e";
+/// The beginning of a first line with words of the kernel command line.
+const KERNEL: &str = "# kernel: ";
 /// What facts-more writes before the page.
 const PAGE: &str = "=== doctor\n";
 
@@ -19,6 +21,9 @@ fn page(name: &str, prepare: &str, live: &str) -> (serde_json::Value, bool) {
         machine.install();
     }
     machine.seed("typical");
+    if let Some((words, _)) = prepare.strip_prefix(KERNEL).and_then(|rest| rest.split_once('\n')) {
+        machine.kernel_words(words);
+    }
     let user = format!("{{name: amy, shell: /bin/bash, ssh_authorized_keys: [\"{KEY}\"]}}");
     let script = format!("cd {SEED}\n{}", prepare.replace("USER", &user).replace("KEY", KEY));
     machine.run(&["bash", "-ec", &script]);
@@ -554,7 +559,36 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           "sleep 1", "pull.service", "its output shows: names could not be resolved"),
         ("device-condition", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /etc/systemd/system/app.service, content: \"[Unit]\\\\nConditionPathExists=/dev/disk/by-label/appdata\\\\n[Service]\\\\nExecStart=/usr/bin/sleep 1000\\\\n[Install]\\\\nWantedBy=multi-user.target\\\\n\"}\\nruncmd: [systemctl daemon-reload, systemctl enable --now app.service]\\n' >user-data",
           "", "/etc/systemd/system/app.service, line 2", "ConditionPathExists=/dev/disk/by-label/appdata, which does not exist"),
+        ("environment-path", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/environment, content: \"PATH=/opt/java/bin\\\\nJAVA_HOME=/opt/java\\\\n\"}]\\n' >user-data",
+          "", "/etc/environment, line 1", "PATH does not have"),
+        ("profile-path", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/profile.d/java.sh, content: \"export JAVA_HOME=/opt/java\\\\nexport PATH=/opt/java/bin\\\\n\"}]\\n' >user-data",
+          "", "/etc/profile.d/java.sh, line 2", "PATH does not have"),
+        ("variable", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /etc/environment, append: true, content: \"APP_ENV=prod\\\\n\"}\\n- {path: /opt/deploy.sh, permissions: \"0755\", content: \"#!/bin/bash\\\\nset -eu\\\\nmkdir -p /srv/$APP_ENV\\\\n\"}\\nruncmd: [/opt/deploy.sh]\\n' >user-data",
+          "", "/etc/environment, line", "which sets APP_ENV"),
+        ("program-path", "mkdir -p /opt/go/bin; printf '#!/bin/sh\\n' >/opt/go/bin/gotool; chmod 755 /opt/go/bin/gotool; echo 'export PATH=$PATH:/opt/go/bin' >/etc/profile.d/go.sh
+          printf '#cloud-config\\nusers: [USER]\\nruncmd: [gotool version]\\n' >user-data",
+          "", "/etc/profile.d/go.sh, line 1", "the directory of gotool"),
+        ("line-disabled", "# kernel: cloud-init=disabled
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network
+          printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "kernel command line", "cloud-init=disabled"),
+        ("line-seedfrom", "# kernel: ds=nocloud;s=http://192.0.2.1:8000/
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network
+          printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "kernel command line", "names a seed that could not be read"),
+        ("line-network", "# kernel: network-config=disabled
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/85-own.network
+          printf 'version: 2\\nethernets: {eth0: {addresses: [192.0.2.99/24]}}\\n' >network-config
+          printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "nocloud/network-config", "(kernel command line)"),
+        ("two-directories", "cp -r ../nocloud ../nocloud-net; cd ../nocloud-net; printf 'instance-id: i-second\\n' >meta-data; printf '#cloud-config\\nusers: [USER]\\nruncmd: [touch /srv/second]\\n' >user-data
+          cd ../nocloud; printf '#cloud-config\\nhostname: old\\n' >user-data", "", "nocloud-net/user-data", "only the first seed directory is read"),
+        ("mounted-over", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /data/app/app.conf, content: \"a=1\\\\n\"}]\\nmounts: [[tmpfs, /data, tmpfs, \"size=1m\"]]\\n' >user-data", "", "/data/app/app.conf", "before cloud-init mounted /data"),
+        ("early-command", "printf '#cloud-config\\nusers: [USER]\\nbootcmd: [/usr/local/bin/prepare-disk]\\nwrite_files: [{path: /usr/local/bin/prepare-disk, permissions: \"0755\", content: \"#!/bin/sh\\\\nexit 0\\\\n\"}]\\n' >user-data", "", "bootcmd", "bootcmd runs before write_files"),
+        ("existing-user", "useradd -m -s /usr/sbin/nologin amy; printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "user-data", "already existed"),
+        ("two-seeds", "mkdir -p /srv/seed; cp meta-data network-config /srv/seed; printf '#cloud-config\\nusers: [USER]\\n' >/srv/seed/user-data
+          printf '#cloud-config\\nusers: [USER]\\nruncmd: [touch /srv/a]\\n' >user-data
+          printf 'datasource: {NoCloud: {seedfrom: \"file:///srv/seed/\"}}\\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "", "seed/nocloud/user-data", "/srv/seed, which is read too"),
         // Notes.
+        ("by-hand", "printf '#cloud-config\\nusers: [USER]\\n' >user-data", "cloud-init clean", "stages", "as by cloud-init clean"),
+        ("early-branch", "printf '#cloud-config\\nusers: [USER]\\nbootcmd: [\"prepare-disk || true\"]\\n' >user-data", "", "init", "which the script handles"),
         ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",
           "touch /srv/x; cloud-init single --name scripts_user --frequency always", "modules-final: scripts_user", "ran since without an error"),
         ("legacy", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/ssh/sshd_config.d/30-legacy.conf, content: \"# for the old terminal servers\\\\nKexAlgorithms diffie-hellman-group14-sha1\\\\nCiphers aes256-cbc\\\\n\"}]\\nruncmd: [systemctl reload ssh]\\n' >user-data",
@@ -654,6 +688,17 @@ fn intended_settings_are_not_findings() {
           printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/security/limits.d/10-db.conf, content: \"postgres hard nofile 65536\\\\n\"}]\\n' >user-data"),
         ("grub-adds", "mkdir -p /etc/default/grub.d; printf 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX console=ttyS0\"\\n' >/etc/default/grub.d/50-own.cfg
           printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/default/grub, content: \"GRUB_CMDLINE_LINUX=quiet\\\\n\"}]\\n' >user-data"),
+        // Beside those of the environment, of two seeds and of the kernel command line.
+        ("paths", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /etc/profile.d/go.sh, content: \"export GOPATH=/opt/go\\\\nexport PATH=$PATH:/opt/go/bin\\\\n\"}\\n- {path: /etc/environment, content: \"PATH=\\\\\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/x\\\\\"\\\\nAPP_ENV=prod\\\\n\"}\\n- {path: /opt/deploy.sh, permissions: \"0755\", content: \"#!/bin/bash\\\\nset -eu\\\\n. /etc/environment\\\\nmkdir -p /srv/$APP_ENV\\\\n\"}\\nruncmd: [/opt/deploy.sh, \"echo ${APP_ENV:-none}\"]\\n' >user-data"),
+        ("mounted", "printf '#cloud-config\\nusers: [USER]\\nwrite_files:\\n- {path: /data/app/app.conf, defer: true, content: \"a=1\\\\n\"}\\n- {path: /run/early, content: x}\\nmounts: [[tmpfs, /data, tmpfs, \"size=1m\"]]\\n' >user-data"),
+        ("early", "printf '#!/bin/sh\\n' >/usr/local/bin/prepare-disk; chmod 755 /usr/local/bin/prepare-disk; printf '#cloud-config\\nusers: [USER]\\nbootcmd: [/usr/local/bin/prepare-disk]\\nwrite_files: [{path: /usr/local/bin/prepare-disk, permissions: \"0755\", content: \"#!/bin/sh\\\\nexit 0\\\\n\"}]\\n' >user-data"),
+        ("words", "# kernel: ds=nocloud cloud-init=enabled ci.ds=NoCloud
+          printf '#cloud-config\\nusers: [USER]\\n' >user-data"),
+        ("known-user", "useradd -m -s /bin/bash -c Amy amy; printf '#cloud-config\\nusers: [USER]\\n' >user-data"),
+        ("words-config", "# kernel: cc: {ssh_pwauth: true} end_cc
+          printf '#cloud-config\\nssh_pwauth: true\\nusers: [{name: amy, shell: /bin/bash, plain_text_passwd: x, lock_passwd: false}]\\n' >user-data"),
+        ("referring-seed", "mkdir -p /srv/seed; cp meta-data network-config /srv/seed; printf '#cloud-config\\nusers: [USER]\\n' >/srv/seed/user-data
+          : >user-data; printf 'datasource: {NoCloud: {seedfrom: \"file:///srv/seed/\"}}\\n' >/etc/cloud/cloud.cfg.d/99-own.cfg"),
         ("firewall", "printf '#cloud-config\nusers: [USER]\n' >user-data; systemctl enable nftables
           printf 'table inet own {\n chain in { type filter hook input priority 0; policy drop;\n iif lo accept\n tcp dport { 22, 80 } accept\n }\n}\n' >/etc/nftables.conf"),
     ] {
