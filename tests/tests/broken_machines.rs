@@ -573,7 +573,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
           printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "kernel command line", "cloud-init=disabled"),
         ("line-seedfrom", "# kernel: ds=nocloud;s=http://192.0.2.1:8000/
           printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network
-          printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "kernel command line", "names a seed that could not be read"),
+          printf '#cloud-config\\nusers: [USER]\\n' >user-data", "", "kernel command line", "ds=nocloud is the only one that is tried"),
         ("line-network", "# kernel: network-config=disabled
           printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/85-own.network
           printf 'version: 2\\nethernets: {eth0: {addresses: [192.0.2.99/24]}}\\n' >network-config

@@ -36,6 +36,7 @@ const DEFAULT_ID: &str = "nocloud";
 const MEDIUM: &str = "medium";
 
 const SEEDS: &str = "correct the seed or the setting, then reboot; cloud-init query --identify shows what each datasource was missing";
+const TWO_SEEDS: &str = "remove one of them, then: cloud-init clean --reboot";
 /// No datasource was found.
 pub const NO_DATASOURCE: &str = "no datasource was found";
 
@@ -139,16 +140,12 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
                 false => "no datasource was found; the fallback None has neither keys nor user-data",
             };
             match seeds::setting(sys, "datasource") {
-                Some((place, text)) if unused.iter().any(|line| line.contains(&text)) => {
+                Some((place, text))
+                    if text.starts_with("ds=nocloud") || unused.iter().any(|line| line.contains(&text)) =>
+                {
                     let problem = format!("{problem}: {text} is the only one that is tried");
                     let remedy = "remove or correct the setting, then reboot";
                     page.findings.error(place, problem, remedy).details = unused;
-                }
-                Some((place, text))
-                    if text.to_ascii_lowercase().starts_with("ds=nocloud") && has_seed(machine) =>
-                {
-                    let problem = format!("{problem}: {text} names a seed that could not be read");
-                    page.findings.error(place, problem, seeds::KERNEL_REMEDY).details = unused;
                 }
                 _ => page.findings.error("datasource", problem, enable).details = unused,
             }
@@ -164,19 +161,14 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
         for line in unused {
             page.findings.note("datasource", line);
         }
-        let [first, second] = ["nocloud", "nocloud-net"].map(|name| format!("{}/{name}", layout.seeds()));
-        let read = |top: &str| sys.read_at_most(format!("{top}/user-data"), MAX_SEED).ok();
-        if status.detail.contains(&format!("{first}]"))
-            && let Some(hidden) = read(&second).filter(|hidden| Some(hidden) != read(&first).as_ref())
+        let second = format!("{}/nocloud-net/user-data", layout.seeds());
+        if status.detail.contains("/seed/nocloud]")
+            && let Ok(hidden) = sys.read_text(&second)
             && !hidden.is_empty()
+            && sys.read_text(layout.instance("user-data.txt")).is_ok_and(|used| used != hidden)
         {
-            let problem =
-                format!("not read: {first} is there too, and only the first seed directory is read");
-            page.findings.warning(
-                format!("{second}/user-data"),
-                problem,
-                "remove one of them, then: cloud-init clean --reboot",
-            );
+            let problem = "not read: nocloud is there too, and only the first seed directory is read";
+            page.findings.warning(second, problem, TWO_SEEDS);
         }
         unused_data(machine, &status.detail, inputs, page);
         if status.detail.starts_with("DataSourceNoCloud") {
@@ -199,10 +191,10 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
     // A `seedfrom` may be a URL of a directory.
     let paths = seed.split(',').map(|path| path.strip_prefix("file://").unwrap_or(path));
     // Of several sources, such as a directory and a disk, the last one that has a file takes precedence.
-    let mut owners: [Option<String>; 2] = [None, None];
+    let mut owner = None;
     for seed in paths.rev() {
         if seed.contains("://") {
-            owners = [0, 1].map(|_| Some(system::redacted_urls(seed).to_string()));
+            owner = Some(system::redacted_urls(seed).to_string());
         }
         if !seed.starts_with('/') {
             continue;
@@ -238,7 +230,7 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             );
         }
         let age = Age::of(machine, inputs, id);
-        for ((name, files), owner) in SEED_DATA.into_iter().zip(&mut owners) {
+        for (name, files) in SEED_DATA {
             let Some((file, now)) = found(files) else { continue };
             let Ok(used) = sys.read_at_most(layout.instance(name), MAX_SEED) else { continue };
             let kind = name.trim_end_matches(".txt");
@@ -257,13 +249,12 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
                 let problem = format!("no effect: vendor_data: {{enabled: false}} is set ({})", off.at);
                 page.findings.note(format!("{top}/{file}"), problem);
             } else if now == used {
-                *owner = Some(top.to_string());
-            } else if let Some(owner) = owner {
+                owner = Some(top.to_string());
+            } else if let Some(owner) = &owner {
                 // NoCloud needs the file, so that of a directory that only refers to another place is empty.
                 if !now.is_empty() {
                     let problem = format!("not used: {owner}, which is read too, takes precedence");
-                    let remedy = "remove one of them, then: cloud-init clean --reboot";
-                    page.findings.warning(format!("{top}/{file}"), problem, remedy);
+                    page.findings.warning(format!("{top}/{file}"), problem, TWO_SEEDS);
                 }
             } else {
                 age.report(format!("{top}/{file}"), kind, page);
@@ -304,12 +295,6 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
             age.report(format!("{top}/{file}"), "network configuration", page);
         }
     }
-}
-
-/// Returns whether NoCloud has a seed directory.
-fn has_seed(machine: &Machine) -> bool {
-    let seeds = machine.layout.seeds();
-    ["nocloud", "nocloud-net"].iter().any(|name| machine.sys.exists(format!("{seeds}/{name}/user-data")))
 }
 
 /// Reports user-data that a setting of a datasource has, and that is not the one of the instance.

@@ -144,15 +144,13 @@ fn mounted_over(sys: &System, entry: &Node) -> Option<String> {
     if is_deferred || !sys.is_live() || sys.exists(path) {
         return None;
     }
-    let mounts = sys.mounts().ok()?;
     let fstab = sys.read_text("/etc/fstab").ok()?;
-    let own = fstab.lines().filter(|line| line.contains("comment=cloudconfig"));
-    let mut points = own.filter_map(|line| line.split_whitespace().nth(1)).map(system::unescape);
-    let hides = |point: &str| {
-        path.strip_prefix(point.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
-            && system::mounted_at(&mounts, point).is_some()
-    };
-    points.find(|point| hides(point)).map(|point| point.to_string())
+    let mut own = fstab.lines().filter(|line| line.contains("comment=cloudconfig"));
+    own.find_map(|line| {
+        let point = line.split_whitespace().nth(1)?;
+        let is_below = path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'));
+        (is_below && system::mounted_at(&sys.mounts().ok()?, point).is_some()).then(|| point.to_string())
+    })
 }
 
 /// Reports the first line of a file that another file overrides, of a main file one that is not the owner's.

@@ -33,12 +33,6 @@ const MAX_FINDINGS: usize = 100;
 const SKIPPED: &str =
     "nothing of this part was applied: correct it; check it with: cloud-init schema --system";
 
-/// The remedy for a variable that only logins get.
-const READ_IT: &str = "read the file in the script (. FILE), or set the variable there";
-
-/// The remedy for a command of bootcmd that ran too early.
-const TOO_EARLY: &str = "move the command to runcmd, or install the program in the image";
-
 /// The beginning of the message that no network configuration could be written.
 const NO_RENDERER: &str = "Unable to render networking. Network config is likely broken";
 
@@ -133,17 +127,9 @@ pub fn find(machine: &Machine, log: &BootLog, boot: &Boot, page: &mut Page) {
         } else {
             let problem = format!("a command of {script} {WENT_ON}");
             let remedy = "correct the command; with `set -e` a script ends at the first error";
-            let early = script.starts_with("bootcmd-").then(|| variables::came_later(sys, &others)).flatten();
-            if let Some(name) = early {
-                page.findings.warning(stage, too_early(&name), TOO_EARLY).details = others;
-                continue;
-            }
-            match variables::not_read(sys, &others) {
-                Some((place, why)) => {
-                    let finding = page.findings.warning(place, why, READ_IT);
-                    finding.details = [vec![format!("{stage}: {problem}")], others].concat();
-                }
-                None => page.findings.warning(stage, problem, remedy).details = others,
+            let place = format!("{stage}: {script}");
+            if !variables::report(sys, &place, Severity::Warning, &others, page) {
+                page.findings.warning(stage, problem, remedy).details = others;
             }
         }
     }
@@ -470,16 +456,7 @@ fn report(
         page.findings.error(place, problem, remedy).details = evidence;
         return;
     }
-    if let Some((place, problem)) = variables::not_read(&machine.sys, &evidence) {
-        page.findings.layer = Layer::Work;
-        page.findings.error(place, problem, READ_IT).details = evidence;
-        return;
-    }
-    if module.as_deref() == Some("bootcmd")
-        && let Some(name) = variables::came_later(&machine.sys, &evidence)
-    {
-        page.findings.layer = Layer::Work;
-        page.findings.error(place, too_early(&name), TOO_EARLY).details = evidence;
+    if variables::report(&machine.sys, &place, severity, &evidence, page) {
         return;
     }
     let proxy = |(file, host)| {
@@ -534,10 +511,6 @@ fn report(
     texts.retain(|text| !problem.contains(text.as_str()));
     texts.extend(shown);
     page.findings.add(severity, place, problem, remedy).details = texts;
-}
-
-fn too_early(name: &str) -> String {
-    format!("{name} did not exist yet: bootcmd runs before write_files, users and packages")
 }
 
 /// Returns how to repeat a module, which reads the configuration as it was stored.

@@ -19,8 +19,7 @@ const WORDS: [(&str, &str); 4] = [
 ];
 /// Where the words are, and how to correct them.
 pub const KERNEL_LINE: &str = "kernel command line";
-pub const KERNEL_REMEDY: &str = "remove or correct the word (GRUB_CMDLINE_LINUX in /etc/default/grub or its directory grub.d, then update-grub; \
-    cmdline.txt of a Raspberry Pi), then reboot";
+pub const KERNEL_REMEDY: &str = "remove the word (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub; or cmdline.txt), then reboot";
 /// The files of a NoCloud seed, and the one that a config drive needs.
 const FILES: [&str; 2] = ["meta-data", "user-data"];
 const CONFIG_DRIVE: &str = "config_drive/openstack/latest/meta_data.json";

@@ -3,106 +3,108 @@
 use system::System;
 
 use super::page::Page;
-use crate::finding::Layer;
+use crate::finding::{Layer, Severity};
 
 const ENVIRONMENT: &str = "/etc/environment";
 const PROFILES: &str = "/etc/profile.d";
-const FILES: [&str; 5] = [ENVIRONMENT, "/etc/profile", "/etc/bash.bashrc", "/root/.profile", "/root/.bashrc"];
-const MAX_FILE: u64 = 64 << 10;
+const FILES: &str = "/etc/environment /etc/profile /etc/bash.bashrc /root/.profile /root/.bashrc";
 /// Ends of messages of shells about a variable that is not set, and about a program that is not in a directory of PATH.
-const UNSET: [&str; 2] = [": unbound variable", ": parameter not set"];
-const ABSENT: [&str; 2] = [": command not found", ": not found"];
-
-struct Assignment {
-    place: String,
-    name: String,
-    value: String,
-    /// Neither in a block nor with a value that a shell expands.
-    is_plain: bool,
-}
+const ENDS: &str = ": unbound variable|: parameter not set|: command not found|: not found";
+const NOT_FOUND: &str = "not found";
+/// The beginnings of the paths of a program.
+const TOPS: &str = "|/usr/local/sbin/|/usr/local/bin/|/usr/sbin/|/usr/bin/";
 
 /// Reports a PATH of logins that lacks the system's programs.
 pub fn section(sys: &System, page: &mut Page) {
-    page.findings.layer = Layer::Configuration;
     // Every system has this program, but /usr of a disk may be on another one.
-    let has_program = |top: &str| sys.exists(format!("{top}/ls"));
-    if !["/usr/bin", "/bin"].into_iter().any(has_program) {
+    let has_program = |path: &str| path.split(':').any(|top| sys.exists(format!("{top}/ls")));
+    if !has_program("/usr/bin:/bin") {
         return;
     }
-    for file in files(sys) {
-        let all = assignments(sys, &file);
-        let Some(last) = all.iter().rfind(|one| one.name == "PATH").filter(|last| last.is_plain) else {
-            continue;
-        };
-        if !last.value.split(':').any(has_program) {
-            let mut problem =
-                "PATH does not have the system's programs, so logins do not find them".to_string();
-            if last.value.contains('$') {
-                problem += ": variables are not expanded in this file";
-            }
-            let remedy = "add /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-            page.findings.warning(&last.place, problem, remedy);
+    let mut broken: Option<String> = None;
+    assignments(sys, &mut |place, name, value, is_plain| {
+        if name != "PATH" {
+            return;
         }
-    }
-}
-
-/// Returns the line, and why scripts of the boot lack a variable or a program of their messages that it sets.
-pub fn not_read(sys: &System, evidence: &[String]) -> Option<(String, String)> {
-    let named = |ends: [&str; 2]| -> Vec<&str> {
-        let before = |line: &'_ String| ends.iter().find_map(|end| line.find(end));
-        let names = evidence.iter().filter_map(|line| line[..before(line)?].rsplit([' ', ':']).next());
-        names.filter(|name| !name.is_empty() && !name.contains('/')).collect()
-    };
-    let (variables, programs) = (named(UNSET), named(ABSENT));
-    if variables.is_empty() && programs.is_empty() {
-        return None;
-    }
-    const UNREAD: &str = "scripts of cloud-init do not read this file, which";
-    files(sys).iter().flat_map(|file| assignments(sys, file)).find_map(|one| {
-        if variables.contains(&one.name.as_str()) {
-            return Some((one.place, format!("{UNREAD} sets {}", one.name)));
+        let is_same = broken.as_ref().is_some_and(|known| known.split(',').next() == place.split(',').next());
+        if is_plain && !has_program(value) {
+            broken = Some(place.to_string());
+        } else if is_plain || is_same {
+            broken = None;
         }
-        let mut tops = one.value.split(':').filter(|top| one.name == "PATH" && top.starts_with('/'));
-        let (top, name) = tops.find_map(|top| {
-            Some((top, programs.iter().find(|name| sys.is_file(format!("{top}/{name}")))?))
-        })?;
-        Some((one.place, format!("{UNREAD} adds {top}, the directory of {name}, to PATH")))
-    })
-}
-
-/// Returns a program that a command of the boot did not find, and that exists now.
-pub fn came_later(sys: &System, evidence: &[String]) -> Option<String> {
-    let tops = ["", "/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/"];
-    let before = |line: &'_ String| ABSENT.iter().find_map(|end| line.find(end));
-    let mut names = evidence.iter().filter_map(|line| line[..before(line)?].rsplit([' ', ':']).next());
-    let exists = |name: &&str| tops.iter().any(|top| name.len() > 1 && sys.is_file(format!("{top}{name}")));
-    names.find(exists).map(str::to_string)
-}
-
-fn files(sys: &System) -> Vec<String> {
-    let names = sys.list(PROFILES).unwrap_or_default().into_iter().filter(|name| name.ends_with(".sh"));
-    let profiles = names.map(|name| format!("{PROFILES}/{name}"));
-    FILES.iter().map(|file| file.to_string()).chain(profiles).collect()
-}
-
-fn assignments(sys: &System, file: &str) -> Vec<Assignment> {
-    let text = sys.read_head(file, MAX_FILE).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let parsed = (1..).zip(text.lines()).filter_map(|(number, line)| {
-        let inner = line.trim();
-        let (name, value) = inner.strip_prefix("export ").unwrap_or(inner).split_once('=')?;
-        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        // pam_env(8) expands nothing.
-        let is_plain = file == ENVIRONMENT
-            || !line.starts_with([' ', '\t']) && !value.contains(['$', '`', ';', '&', '\\', ' ']);
-        is_name.then(|| Assignment {
-            place: format!("{file}, line {number}"),
-            name: name.into(),
-            value: value.trim().trim_matches(['"', '\'']).into(),
-            is_plain,
-        })
     });
-    parsed.collect()
+    if let Some(place) = broken {
+        page.findings.layer = Layer::Configuration;
+        let problem = "PATH does not have the system's programs (/etc/environment expands no variables)";
+        let remedy = "add /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        page.findings.warning(place, problem, remedy);
+    }
+}
+
+/// Reports why a script of the boot lacks a variable or a program of its messages: a file that only logins read sets it, or bootcmd ran too
+/// early. Returns `false` if they show neither.
+pub fn report(sys: &System, place: &str, severity: Severity, evidence: &[String], page: &mut Page) -> bool {
+    for line in evidence {
+        let Some(at) = ENDS.split('|').find_map(|end| line.find(end)) else { continue };
+        let name = line[..at].rsplit([' ', ':']).next().unwrap_or_default();
+        let is_program = line[at..].contains(NOT_FOUND);
+        if name.is_empty() {
+            continue;
+        }
+        let mut found = None;
+        if is_program
+            && place.contains("bootcmd")
+            && TOPS.split('|').any(|top| sys.is_file(format!("{top}{name}")))
+        {
+            let problem =
+                format!("{name} did not exist yet: bootcmd runs before write_files, users and packages");
+            let remedy = "move the command to runcmd, or install the program in the image";
+            found = Some((place.to_string(), problem, remedy));
+        } else if !name.contains('/') {
+            assignments(sys, &mut |place, variable, value, _| {
+                let is_top = |top: &str| top.starts_with('/') && sys.is_file(format!("{top}/{name}"));
+                let is_set = match is_program {
+                    true => variable == "PATH" && value.split(':').any(is_top),
+                    false => variable == name,
+                };
+                if is_set && found.is_none() {
+                    let what = if is_program { "adds to PATH the directory of" } else { "sets" };
+                    let problem = format!("scripts of cloud-init do not read this file, which {what} {name}");
+                    let remedy = "read the file in the script (. FILE), or set the variable there";
+                    found = Some((place.to_string(), problem, remedy));
+                }
+            });
+        }
+        if let Some((place, problem, remedy)) = found {
+            page.findings.layer = Layer::Work;
+            page.findings.add(severity, place, problem, remedy).details = evidence.to_vec();
+            return true;
+        }
+    }
+    false
+}
+
+/// Calls a function with the place, the name and the value of each assignment, and whether it is neither in a block nor expanded by a shell.
+fn assignments(sys: &System, act: &mut dyn FnMut(&str, &str, &str, bool)) {
+    let mut files: Vec<String> = FILES.split(' ').map(str::to_string).collect();
+    for name in sys.list(PROFILES).unwrap_or_default() {
+        if name.ends_with(".sh") {
+            files.push(format!("{PROFILES}/{name}"));
+        }
+    }
+    for file in &files {
+        for (number, line) in (1..).zip(sys.read_text(file).unwrap_or_default().lines()) {
+            let inner = line.trim();
+            let Some((name, value)) = inner.strip_prefix("export ").unwrap_or(inner).split_once('=') else {
+                continue;
+            };
+            // pam_env(8) expands nothing.
+            let is_plain = file == ENVIRONMENT
+                || !line.starts_with([' ', '\t']) && !value.contains(['$', '`', ';', '&', '\\', ' ']);
+            let value = value.trim().trim_matches(['"', '\'']);
+            act(&format!("{file}, line {number}"), name, value, is_plain);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -150,11 +152,17 @@ mod tests {
             ("/x/runcmd: line 2: go: command not found", Some("/etc/profile.d/go.sh, line 1")),
             ("/x/runcmd: 2: gone: not found", None),
             ("/x/runcmd: 2: /opt/go/bin/go: not found", None),
+            ("/run/cloud-init/bootcmd-1.sh: 2: /opt/go/bin/go: not found", Some("init: bootcmd")),
             ("APP", None),
         ] {
-            let found = not_read(&sys, &[line.to_string()]);
-            assert!(found.iter().all(|(_, problem)| !problem.contains("s3cret")));
-            assert_eq!(found.map(|(place, _)| place).as_deref(), expected, "{line}");
+            let mut page = Page::default();
+            let place =
+                if line.contains("bootcmd") { "init: bootcmd" } else { "modules-final: scripts_user" };
+            let is_found = report(&sys, place, Severity::Error, &[line.to_string()], &mut page);
+            let found = page.findings.all.first();
+            assert!(found.is_none_or(|finding| !finding.problem.contains("s3cret")));
+            assert_eq!(found.map(|finding| finding.place.as_str()), expected, "{line}");
+            assert_eq!(is_found, expected.is_some());
         }
     }
 }
