@@ -11,6 +11,8 @@ const FILES: &str = "/etc/environment /etc/profile /etc/bash.bashrc /root/.profi
 /// Ends of messages of shells about a variable that is not set, and about a program that is not in a directory of PATH.
 const ENDS: &str = ": unbound variable|: parameter not set|: command not found|: not found";
 const NOT_FOUND: &str = "not found";
+/// How many messages are looked at: for each, all files are read.
+const MAX_LINES: usize = 20;
 /// The beginnings of the paths of a program.
 const TOPS: &str = "|/usr/local/sbin/|/usr/local/bin/|/usr/sbin/|/usr/bin/";
 
@@ -44,7 +46,7 @@ pub fn section(sys: &System, page: &mut Page) {
 /// Reports why a script of the boot lacks a variable or a program of its messages: a file that only logins read sets it, or bootcmd ran too
 /// early. Returns `false` if they show neither.
 pub fn report(sys: &System, place: &str, severity: Severity, evidence: &[String], page: &mut Page) -> bool {
-    for line in evidence {
+    for line in evidence.iter().take(MAX_LINES) {
         let Some(at) = ENDS.split('|').find_map(|end| line.find(end)) else { continue };
         let name = line[..at].rsplit([' ', ':']).next().unwrap_or_default();
         let is_program = line[at..].contains(NOT_FOUND);
