@@ -12,6 +12,9 @@ const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileS
                           ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,Requisite,BindsTo,PartOf,StopPropagatedFrom,\
                           Conflicts,ConflictedBy,Environment,Listen";
 
+/// The exit status of a process whose program systemd could not execute: EXIT_EXEC of systemd.exec(5).
+pub const NOT_EXECUTED: &str = "203";
+
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
@@ -23,6 +26,12 @@ impl Unit {
     /// Returns a property; empty if systemd does not report it.
     pub fn get(&self, name: &str) -> &str {
         system::assigned(&self.properties, name).unwrap_or_default()
+    }
+
+    /// Returns the path of the program; empty if there is none.
+    pub fn program(&self) -> &str {
+        let first = self.get("ExecStart").split(';').next().unwrap_or_default();
+        first.split_once("path=").map_or("", |(_, path)| path.trim())
     }
 
     /// Returns the values of a property that is reported once for each value.

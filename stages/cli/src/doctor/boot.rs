@@ -13,7 +13,7 @@ use crate::json;
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
 use crate::status::{Report, State};
-use crate::units::{self, Unit};
+use crate::units::{self, NOT_EXECUTED, Unit};
 
 /// Seconds after which a job that holds up a stage is reported.
 const LONG_JOB: f64 = 30.0;
@@ -141,7 +141,9 @@ pub fn section(machine: &Machine, page: &mut Page) -> Boot {
                     None => (problem, remedy, journal(machine, unit, stage.unit)),
                 };
                 problem += &settings_of_failure(&machine.sys, unit, false);
-                if let Some((what, how)) = unusable_program(machine, &details) {
+                if let Some((what, how)) =
+                    unusable_program(&machine.sys, std::slice::from_ref(unit), &details)
+                {
                     problem += &what;
                     remedy = how.to_string();
                 }
@@ -384,9 +386,8 @@ fn problem(unit: &Unit, name: &str, is_running: bool) -> Option<(String, String)
                 format!("systemd-analyze verify {name}"),
             ));
         }
-        (_, _, "203") if unit.is_failed() => {
-            let program = unit.get("ExecStart").split(';').next().unwrap_or_default();
-            let program = program.split_once("path=").map_or("", |(_, path)| path.trim());
+        (_, _, NOT_EXECUTED) if unit.is_failed() => {
+            let program = unit.program();
             let problem = format!("the program of the unit could not be executed: {program}{own}");
             let unchanged = format!("systemctl cat {name} shows the unit; correct it, then reboot");
             return Some((problem, if own.is_empty() { unchanged } else { again }));

@@ -8,6 +8,7 @@ use super::cause::Cause;
 use super::disk;
 use crate::finding::Layer;
 use crate::machine::Machine;
+use crate::units::{NOT_EXECUTED, Unit};
 
 /// The end of a message about a program that may not be executed.
 pub const DENIED: &str = ": Permission denied";
@@ -38,10 +39,16 @@ pub fn named_files(evidence: &[String]) -> Vec<String> {
     words.chain(of_systemd).chain(denied).map(str::to_string).collect()
 }
 
-/// Returns `; FILE PROBLEM` for a script that systemd could not begin, by its messages, and a remedy.
-pub fn unusable_program(machine: &Machine, messages: &[String]) -> Option<(String, &'static str)> {
-    let is_denied = messages.iter().any(|line| line.contains(DENIED));
-    let (file, problem, remedy) = unusable_script(machine, &named_files(messages), is_denied)?;
+/// Returns `; FILE PROBLEM` for a script that systemd could not begin, by the units' states and systemd's messages, and a remedy.
+pub fn unusable_program(sys: &System, units: &[Unit], messages: &[String]) -> Option<(String, &'static str)> {
+    let mut is_denied = messages.iter().any(|line| line.contains(DENIED));
+    let mut files = named_files(messages);
+    // The journal may lack a message of a process that ended at once.
+    for unit in units.iter().filter(|unit| unit.get("ExecMainStatus") == NOT_EXECUTED) {
+        files.push(unit.program().to_string());
+        is_denied = true;
+    }
+    let (file, problem, remedy) = unusable_script(sys, &files, is_denied)?;
     Some((format!("; {file}: {problem}"), remedy))
 }
 
@@ -84,11 +91,10 @@ pub fn immutable(machine: &Machine, evidence: &[String], deadline: Deadline) -> 
 
 /// Returns a script that exists and cannot be executed, with problem and remedy: its interpreter does not exist, or its mode forbids it.
 pub fn unusable_script(
-    machine: &Machine,
+    sys: &System,
     files: &[String],
     is_denied: bool,
 ) -> Option<(String, String, &'static str)> {
-    let sys = &machine.sys;
     files.iter().rev().find_map(|path| {
         let start = sys.read_head(path, 256).ok()?;
         let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -218,5 +224,20 @@ mod tests {
             assert_eq!(found.map(|(at, _)| at).as_deref(), Some("/etc/apt/preferences.d/own, line 7"));
         }
         assert_eq!(excluded_package(&sys, &["x".to_string()]), None);
+    }
+
+    #[test]
+    fn program_that_could_not_be_executed_is_named_without_a_message() {
+        let root = scratch::TempDir::new();
+        root.put("bin/sh", "");
+        root.put("opt/own", "#!/bin/sh\n");
+        let unit = |status: &str| {
+            [Unit::from_text(&format!(
+                "ExecMainStatus={status}\nExecStart={{ path=/opt/own ; argv[]=/opt/own }}\n"
+            ))]
+        };
+        let found = |status| unusable_program(&System::new(&root), &unit(status), &[]);
+        assert!(found("203").is_some_and(|(what, _)| what == "; /opt/own: not executable (mode 0644)"));
+        assert_eq!(found("1"), None);
     }
 }

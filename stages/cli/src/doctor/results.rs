@@ -464,7 +464,7 @@ fn report(
         let remedy = "correct the proxy (in user-data: apt: proxy), or check that it answers";
         (file, format!("the proxy {host}, which it sets, could not be reached"), remedy)
     };
-    let file = unusable_script(machine, &paths, is_denied);
+    let file = unusable_script(&machine.sys, &paths, is_denied);
     if let Some((file, problem, remedy)) = file.or_else(|| named_proxy(machine, &evidence).map(proxy)) {
         page.findings.error(file, problem, remedy).details = evidence;
         return;

@@ -40,7 +40,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
         // Those of the unit itself may have secrets.
         let mut details = of_systemd(machine, &unit);
         let output = ask_journal(machine, &["-u", &unit]);
-        if let Some((what, how)) = unusable_program(machine, &details) {
+        if let Some((what, how)) = unusable_program(&machine.sys, &state, &details) {
             (problem, remedy) = (problem + &what, how.to_string());
         } else if let Some((cause, line)) = Cause::of(&output) {
             problem += &format!("; its output shows: {}", cause.problem);
