@@ -62,7 +62,7 @@ rpm: release ## build an RPM package in build/
 programs: ## build the programs and packages for the tests in build/test (not optimized)
 	@$(MAKE) deb rpm PROFILE=test-programs BIN='$(CURDIR)/build/test/bin' OUT=build/test FAST=1
 
-dist: ## make the source release of the checked-out commit, with vendored crates, in build/
+dist: ## make the source release of the checked-out commit, with vendored crates, in build/ (SIGN=)
 	@packaging/deps dist
 	@CARGO='$(CARGO)' packaging/dist build
 

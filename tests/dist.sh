@@ -27,6 +27,7 @@ tar -C "$work" -xf "$tarball"
 tree=$work/$name
 
 same_again() { TZ=Asia/Tokyo LC_ALL=C TMPDIR=/var/tmp REV=HEAD "$top/packaging/dist" "$work/again" >/dev/null && cmp "$tarball" "$work/again/$name.tar.xz"; }
+listed() { (cd "$work/again" && sha256sum --check --strict --quiet SHA256SUMS); }
 sbom_complete() {
     python3 - "$tree" <<-'END'
 	import json, sys, tomllib
@@ -212,6 +213,7 @@ rpmlint_clean() {
 rpm_installs() { "$here/package-rpm.sh" "$(find "$out/rpm" -name "firstlight-$version-*" ! -name '*.src.rpm')"; }
 
 check "the same commit gives the same bytes" same_again
+check "SHA256SUMS has the archive" listed
 check "names are sorted" sorted_names
 check "one owner and one time" owners_and_times
 check "no binary files among the crates" no_binaries

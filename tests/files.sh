@@ -122,7 +122,7 @@ fi
 
 for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extensions packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
   packaging/service-stage deb/build \
-  packaging/release packaging/recipes/alpine/{APKBUILD,firstlight.post-install} deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
+  packaging/release packaging/recipes/alpine/{APKBUILD,firstlight.post-install} deb/*.post* deb/*.prerm deb/postinst deb/postrm deb/debconf-answers packaging/python/install deb/tests/installed deb/tests/boots packaging/dist packaging/checksums rpm/build; do
   sh -n "$script" || fail "$script"
 done
 for script in tests/fresh tests/boot-init-systems tests/dist.sh tests/release.sh packaging/recipes/arch/{PKGBUILD,firstlight.install} packaging/recipes/gentoo/*.ebuild; do bash -n "$script" || fail "$script"; done
