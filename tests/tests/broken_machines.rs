@@ -227,7 +227,7 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "the unit faile
           "99-own.cfg", "file ignored"),
         ("restarts", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/ssh.service.d
           printf '[Service]\nExecStart=\nExecStart=/usr/sbin/sshd -D -o NotAnOption=1\n' >/etc/systemd/system/ssh.service.d/own.conf",
-          "", "sshd", "Bad configuration option"),
+          "timeout 20 sh -c 'until systemctl is-failed --quiet ssh; do sleep .1; done'", "sshd", "Bad configuration option"),
         ("changed-server", "printf '#cloud-config\nusers: [USER]\n' >user-data; mkdir -p /etc/systemd/system/ssh.service.d
           printf '[Service]\nExecStartPre=/not/there\n' >/etc/systemd/system/ssh.service.d/own.conf",
           "", "sshd", "(changed by /etc/systemd/system/ssh.service.d/own.conf)"),
