@@ -44,8 +44,9 @@ mod tests {
         let tree = TempDir::new();
         let package = tree.join("shared/one");
         std::fs::create_dir_all(&package).unwrap();
-        assert_eq!(workspace_root(&package), None);
         tree.put("/Cargo.lock", "");
         assert_eq!(workspace_root(&package), package.ancestors().nth(2));
+        tree.put("/shared/one/Cargo.lock", "");
+        assert_eq!(workspace_root(&package), Some(package.as_path()));
     }
 }
