@@ -36,10 +36,6 @@ use std::process::ExitCode;
 use arguments::{Argument, Arguments, Choice, GlobalOptions, Matches, Parsed, USAGE};
 use machine::Machine;
 
-/// The allocator: see docs/small-binaries.md, "Code".
-#[global_allocator]
-static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_default().to_string_lossy().into_owned();

@@ -55,7 +55,3 @@ pub use prepare::{
 pub use stage::{run, run_guarded};
 pub use status::Record;
 pub use undecided::{Guard, decide};
-
-/// The allocator: see docs/small-binaries.md, "Code".
-#[global_allocator]
-static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

@@ -24,7 +24,7 @@ pub(super) fn read(
     placeholders: &Placeholders,
 ) -> Result<Parsed> {
     // Enough for most strings; growing the vector step by step would leave freed memory of the same size behind.
-    let nodes = Vec::with_capacity((text.len() / 8).min(MAX_PREALLOCATED));
+    let nodes = Vec::with_capacity((text.len() / 4).min(MAX_PREALLOCATED));
     let mut reader = Composer { nodes, anchors: HashMap::new(), aliases: false, shifts, placeholders };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
     construct::values(reader.nodes, root, reader.aliases, source, shifts)

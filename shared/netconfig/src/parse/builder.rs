@@ -15,6 +15,8 @@ pub struct Parsed {
     pub findings: Findings,
     /// The findings about parts that are invalid for every network service, without what becomes of them here.
     pub invalid: Findings,
+    /// The findings about unknown keys of version 2.
+    pub unknown: Findings,
     /// The keys of the findings about parts that are used nevertheless.
     pub accepted: HashSet<String>,
     /// The keys of the values that are ignored.
@@ -69,6 +71,13 @@ impl Builder {
         Builder { parsed: Parsed { model, ..Parsed::default() }, ..Builder::default() }
     }
 
+    /// Makes room for further devices.
+    pub fn reserve(&mut self, devices: usize) {
+        self.parsed.model.links.reserve(devices);
+        self.places.reserve(devices);
+        self.index.reserve(devices);
+    }
+
     /// Reports an invalid part of the configuration, which is ignored and may have had an address.
     pub fn discard(&mut self, node: &Node, key: &str, message: impl std::fmt::Display) {
         self.discard_value(node, key, message);
@@ -112,6 +121,11 @@ impl Builder {
 
     pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
         self.parsed.findings.invalid(&node.at, key, message);
+    }
+
+    /// Returns the device with this ID.
+    pub fn link(&self, id: &str) -> Option<&Link> {
+        self.index.get(id).map(|i| &self.parsed.model.links[*i])
     }
 
     pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {

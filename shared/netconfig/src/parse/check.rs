@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use config::shown_name;
 
-use crate::model::{Link, LinkKind, Model};
+use crate::model::{Link, LinkKind, Model, Subnet};
 
 use super::builder::{Builder, Place};
 use super::characters::{MAX_NAME, NAME_LENGTH, is_shell_special, is_unsafe_in_files};
@@ -58,11 +58,14 @@ fn check_names(build: &mut Builder) {
             build.report_invalid(&at, &key, NAME_LENGTH.into());
         }
     }
-    let invalid: HashSet<String> = invalid.into_iter().collect();
-    build.remove(&|id| invalid.contains(id));
-    let mut seen: HashMap<&str, &str> = HashMap::new();
+    if !invalid.is_empty() {
+        let invalid: HashSet<String> = invalid.into_iter().collect();
+        build.remove(&|id| invalid.contains(id));
+    }
+    let links = &build.parsed.model.links;
+    let mut seen: HashMap<&str, &str> = HashMap::with_capacity(links.len());
     let mut twice = Vec::new();
-    for link in &build.parsed.model.links {
+    for link in links {
         if let Some(other) = seen.insert(&link.name, &link.id) {
             twice.push((link.id.clone(), format!("has the same name as {}", shown_name(other))));
         }
@@ -76,10 +79,14 @@ fn check_names(build: &mut Builder) {
 /// Adds the parents of VLANs that the configuration does not describe: networkd and netplan attach a VLAN at its parent.
 fn add_parents(build: &mut Builder) {
     let links = &build.parsed.model.links;
-    let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
-    let is_new = |id: &&String| !known.contains(id.as_str()) && !build.elsewhere.contains(*id);
-    let parents = links.iter().filter_map(|link| link.vlan_link.as_ref()).filter(is_new);
-    for id in parents.cloned().collect::<Vec<String>>() {
+    let is_new = |id: &&String| build.link(id).is_none() && !build.elsewhere.contains(*id);
+    let mut parents: Vec<String> =
+        links.iter().filter_map(|link| link.vlan_link.as_ref()).filter(is_new).cloned().collect();
+    if !parents.is_empty() {
+        let names: HashSet<&String> = links.iter().map(|link| &link.name).collect();
+        parents.retain(|parent| !names.contains(parent));
+    }
+    for id in parents {
         build.placeholder(&id, LinkKind::Unknown);
     }
 }
@@ -100,14 +107,13 @@ fn check_members(build: &mut Builder) {
             problems.extend(undescribed(link, bond));
         }
     }
-    let by_id: HashMap<&str, &Link> = links.iter().map(|l| (l.id.as_str(), l)).collect();
     for link in links.iter().filter(|l| l.kind == LinkKind::Bridge) {
         for port in &link.ports {
-            if let Some(member) = by_id.get(port.as_str()) {
+            if let Some(member) = build.link(port) {
                 problems.extend(undescribed(member, &link.id));
             }
             let other = container.insert(port, &link.id);
-            let bond = by_id.get(port.as_str()).and_then(|m| m.bond.as_deref());
+            let bond = build.link(port).and_then(|m| m.bond.as_deref());
             if let Some(other) = other.or(bond).filter(|other| *other != link.id) {
                 problems.push((
                     link.id.clone(),
@@ -136,6 +142,10 @@ fn check_members(build: &mut Builder) {
 /// network without them: interfaces(5) often leaves them to ifenslave or ifupdown2.
 fn bring_up_lower(build: &mut Builder) {
     let links = &mut build.parsed.model.links;
+    let is_manual = |subnet: &Subnet| subnet.control.as_deref() == Some("manual");
+    if !links.iter().any(|link| link.subnets.iter().any(is_manual)) {
+        return;
+    }
     let lower = links.iter().flat_map(|link| link.ports.iter().chain(&link.vlan_link));
     let lower: HashSet<String> = lower.cloned().collect();
     for link in links {
@@ -148,8 +158,8 @@ fn bring_up_lower(build: &mut Builder) {
 /// Reports devices that depend on themselves, directly or not, and removes the dependency that closes the cycle.
 fn break_cycles(build: &mut Builder) {
     let links = &build.parsed.model.links;
-    let index: HashMap<&str, usize> =
-        links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]).collect();
+    let mut index: HashMap<&str, usize> = HashMap::with_capacity(2 * links.len());
+    index.extend(links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]));
     // The devices below each device.
     let mut lower: Vec<Vec<usize>> = vec![Vec::new(); links.len()];
     for (i, link) in links.iter().enumerate() {

@@ -26,25 +26,23 @@ pub struct RouteKeys {
 
 impl Builder {
     /// Returns a route; an invalid one is reported and ignored.
-    pub fn route(&mut self, node: &Node, path: &str, keys: &RouteKeys) -> Option<Route> {
+    pub fn route(&mut self, node: &Node, path: &dyn Fn() -> String, keys: &RouteKeys) -> Option<Route> {
         let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
         let problem = match parse_route(&value, keys) {
             Ok(mut route) => {
                 route.on_link = value("on-link").is_some_and(is_true);
-                for key in ROUTE_ATTRIBUTES.iter().map(|attribute| attribute.netplan) {
-                    route.attributes.insert_some(key, self.number(node, path, key));
+                let attributes = ROUTE_ATTRIBUTES.iter().map(|attribute| attribute.netplan);
+                for key in attributes.filter(|key| value(key).is_some()) {
+                    route.attributes.insert_some(key, self.number(node, &path(), key));
                 }
                 if let Some(via) = route.gateway.as_deref().filter(|via| is_other_family(via, &route.network))
                 {
                     let problem =
                         format!("expected an {} address, as the destination is", family(!is_ipv6(via)));
-                    self.report_invalid(
-                        &value(keys.via).unwrap_or(node).at,
-                        &join_key(path, keys.via),
-                        problem,
-                    );
+                    let key = join_key(&path(), keys.via);
+                    self.report_invalid(&value(keys.via).unwrap_or(node).at, &key, problem);
                     // netplan would reject it.
-                    self.parsed.discarded.insert(join_key(path, keys.via));
+                    self.parsed.discarded.insert(key);
                 }
                 return Some(route);
             }
@@ -55,7 +53,7 @@ impl Builder {
             ("via", wanted) => (keys.via, wanted),
             other => other,
         };
-        self.discard_value(value(key).unwrap_or(node), &join_key(path, key), format!("expected {wanted}"));
+        self.discard_value(value(key).unwrap_or(node), &join_key(&path(), key), format!("expected {wanted}"));
         None
     }
 }

@@ -368,7 +368,7 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
     let attributes = options::ROUTE_ATTRIBUTES.iter().map(|attribute| attribute.netplan);
     let known: Vec<&str> = KEYS_OF_ROUTES.into_iter().chain(["on-link"]).chain(attributes).collect();
     check_map(build, node, path, &known);
-    build.route(node, path, &ROUTE_KEYS)
+    build.route(node, &|| path.to_string(), &ROUTE_KEYS)
 }
 
 fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Vec<Subnet> {

@@ -1,5 +1,6 @@
 //! Version 2, netplan's format, parsed for the other renderers.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use config::{Map, Node, Value, join_key};
@@ -43,7 +44,8 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
     }
     // No device of the model has an address of these.
     (build.parsed.first_lost, build.parsed.first_discarded) = (None, None);
-    build.parsed.findings.extend(keys::unknown_keys(config));
+    build.parsed.unknown = keys::unknown_keys(config);
+    build.parsed.findings.extend(build.parsed.unknown.clone());
     for (name, parse_device) in SECTIONS {
         let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
         let path = join_key("network", name);
@@ -51,6 +53,7 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
             build.discard(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
             continue;
         };
+        build.reserve(map.len());
         for (id, device) in map.iter() {
             build.current =
                 Place { at: id.at.clone(), key: join_key(&path, &id.scalar_text().unwrap_or_default()) };
@@ -371,9 +374,12 @@ fn subnets(
         let text = node.as_str().unwrap_or_default();
         words(text).map(|word| Node { at: node.at.clone(), ..word.into() }).collect()
     };
-    let addresses = one.map_or_else(|| build.list(device, path, "addresses").to_vec(), items);
+    let addresses = match one {
+        Some(node) => Cow::Owned(items(node)),
+        None => Cow::Borrowed(build.list(device, path, "addresses")),
+    };
     for (i, item) in addresses.iter().enumerate() {
-        let key = format!("{path}.addresses[{i}]");
+        let key = || format!("{path}.addresses[{i}]");
         // netplan also accepts `address: {lifetime: …, label: …}`.
         let (written, options) = match item.entries().next() {
             Some((address, options)) => (address, options),
@@ -383,12 +389,12 @@ fn subnets(
         let network = match address::parse_network(&written, None, None) {
             Ok(network) => network,
             Err(wanted) => {
-                build.discard(item, &key, format!("expected {wanted}"));
+                build.discard(item, &key(), format!("expected {wanted}"));
                 continue;
             }
         };
         for (name, _) in options.entries() {
-            let name_key = join_key(&key, &name.scalar_text().unwrap_or_default());
+            let name_key = join_key(&key(), &name.scalar_text().unwrap_or_default());
             build.parsed.findings.unknown(&name.at, name_key, NETPLAN_ONLY);
         }
         subnets.push(Subnet {
@@ -411,13 +417,13 @@ fn subnets(
         }
     }
     for (i, item) in build.list(device, path, "routes").iter().enumerate() {
-        let path = format!("{path}.routes[{i}]");
+        let path = || format!("{path}.routes[{i}]");
         let Some(route) = build.route(item, &path, &ROUTE_KEYS) else { continue };
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
             // A VRF has routes only.
             None if kind == LinkKind::Unknown => {}
-            None => build.report(item, &path, NO_SUBNET),
+            None => build.report(item, &path(), NO_SUBNET),
         }
     }
     subnets

@@ -123,11 +123,14 @@ pub fn render_parsed(
 ) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
-        let mut sanitized = match parsed {
-            Ok(parsed) if parsed.is_safe => sanitize::Sanitized::unchanged(config),
-            _ => sanitize::sanitize(config, "network", sanitize::Consumer::Netplan),
+        let (mut sanitized, unknown) = match parsed {
+            Ok(parsed) if parsed.is_safe => (sanitize::Sanitized::unchanged(config), parsed.unknown.clone()),
+            _ => {
+                let sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
+                let unknown = parse::unknown_keys(&sanitized.config);
+                (sanitized, unknown)
+            }
         };
-        let unknown = parse::unknown_keys(&sanitized.config);
         let mut changed = Findings::default();
         let pruned = match parsed {
             Ok(parsed) => prune(&sanitized.config, parsed, &mut changed),
