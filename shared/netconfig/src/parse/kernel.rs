@@ -240,7 +240,7 @@ impl Network<'_> {
         let known = self.devices.iter().position(|device| device.name == name);
         let index = known.unwrap_or(self.devices.len());
         if known.is_none() {
-            if self.facts.with_name(&name).is_none() {
+            if self.facts.with_name(name).is_none() {
                 self.facts.is_nic_missing.set(true);
                 return None;
             }
