@@ -259,6 +259,41 @@ fn unwritable_state_defers_modules() {
     }
 }
 
+/// From the first boot on, and only its state: users, keys and host keys are set up, and what runs once waits.
+#[test]
+fn a_state_that_was_never_writable_does_not_lock_users_out() {
+    let line = "at=$root/var/lib/cloud; mount --bind $at $at; mount -o remount,bind,ro $at";
+    let machine = machine("unconsumed-never", &config()).before("local", line);
+    let boot = machine.boot();
+    check_boot!(machine, boot, boot.ended_normally());
+    for (user, key) in [("alice", USERS_KEY), ("debian", CLOUDS_KEY)] {
+        let keys = machine.file(&format!("/home/{user}/.ssh/authorized_keys")).unwrap_or_default();
+        check_boot!(machine, boot, keys.contains(key));
+    }
+    check_boot!(machine, boot, host_key(&machine).starts_with("ssh-ed25519 "));
+    for path in ["/srv/ran", "/srv/appended"] {
+        check_boot!(machine, boot, !machine.path(path).exists());
+    }
+    let status = machine.status();
+    check_boot!(
+        machine,
+        boot,
+        status.contains("the instance could not be recorded; once-per-instance modules")
+    );
+    check_boot!(
+        machine,
+        boot,
+        status.contains("recording instance i-include: ") && status.contains("status: error")
+    );
+    let machine = machine.without_faults();
+    for _ in 0..2 {
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.succeeded());
+        check_boot!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+        check_boot!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
+    }
+}
+
 /// Stored data that is unreadable at a later boot is fetched again, and never counts as missing.
 #[test]
 fn missing_raw_data_is_fetched_again() {

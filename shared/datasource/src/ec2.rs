@@ -403,17 +403,15 @@ fn routers(ctx: &Search<'_>, nics: &Nics, macs: &config::Map) -> Json {
 
 /// Returns the NICs that get a routing table with a default route: all that have the data for one, except for the NIC
 /// that EC2 ranks first (card, number, MAC), regardless of which NIC led to the metadata.
-fn secondary_nics<'a>(nics: &'a Nics, macs: &config::Map) -> Vec<&'a Nic> {
-    let described = |nic: &'a Nic| {
-        let of_mac =
-            macs.iter().find(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)));
-        of_mac.map(|(_, metadata)| (nic, metadata)).filter(|(_, metadata)| !metadata.is_falsy())
+fn secondary_nics<'a>(nics: &'a Nics, macs: &'a config::Map) -> Vec<&'a Nic> {
+    let described = |(mac, metadata): (&Node, &'a Node)| {
+        Some((nics.by_mac(mac.as_str()?)?, metadata)).filter(|(_, metadata)| !metadata.is_falsy())
     };
     let number = |metadata: &Node, key: &str| {
         let text = metadata.get(key).filter(|n| !n.is_null()).and_then(Node::scalar_text);
         text.and_then(|t| t.trim().parse::<u64>().ok()).unwrap_or(u64::MAX)
     };
-    let mut ranked: Vec<(&Nic, &Node)> = nics.configurable.iter().filter_map(described).collect();
+    let mut ranked: Vec<(&Nic, &Node)> = macs.iter().filter_map(described).collect();
     sort::sort_by_key(&mut ranked, |(nic, metadata)| {
         (number(metadata, "network-card"), number(metadata, "device-number"), nic.mac.clone())
     });

@@ -54,6 +54,9 @@ pub use search::login_warning::{LoginWarning, warn_at_login};
 pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use clouds::Rule;
 pub use clouds::{ALIAS, is_name};
 use config::Node;
@@ -241,6 +244,8 @@ pub struct Nics {
     pub configurable: Vec<Nic>,
     /// Whether the configuration will be rendered for netplan.
     pub uses_netplan: bool,
+    /// The configurable NICs by MAC, built when one is first looked up.
+    pub by_mac: OnceCell<HashMap<String, usize>>,
 }
 
 /// A NIC.
@@ -260,7 +265,10 @@ const MAX_MAC_LENGTH: usize = 59;
 impl Nics {
     /// Returns the configurable NIC with this MAC, in any case.
     pub fn by_mac(&self, mac: &str) -> Option<&Nic> {
-        self.configurable.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac))
+        let pairs =
+            || self.configurable.iter().enumerate().rev().map(|(i, nic)| (nic.mac.to_ascii_lowercase(), i));
+        let by_mac = self.by_mac.get_or_init(|| pairs().collect());
+        by_mac.get(&mac.to_ascii_lowercase()).map(|i| &self.configurable[*i])
     }
 
     /// Returns the configurable NIC with a MAC from the metadata, in any case.

@@ -1,7 +1,7 @@
 //! Plans and applies the renaming of links. Everything but [`apply`] and [`current_links`] is pure. Swaps go through a
 //! temporary name; links with addresses in use are not renamed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use config::Node;
 use system::{LinkAddress, System, debug, warning};
@@ -136,7 +136,8 @@ pub(crate) fn mac(node: &Node, path: &[&str]) -> Option<String> {
 
 /// Returns the desired links whose MAC address no NIC has.
 pub fn missing<'a>(desired: &'a [DesiredLink], nics: &[Nic]) -> Vec<&'a DesiredLink> {
-    desired.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
+    let known: HashSet<&String> = nics.iter().map(|nic| &nic.mac).collect();
+    desired.iter().filter(|w| !known.contains(&w.mac)).collect()
 }
 
 /// Returns the desired links as the log shows them: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
@@ -170,75 +171,81 @@ fn format_steps(steps: &[Step]) -> String {
 /// Plans the steps that give every desired link its name.
 pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
     let mut plan = Plan::default();
-    // The name of each link after the steps so far, by its index in `current`.
-    let mut names: Vec<String> = current.iter().map(|p| p.name.clone()).collect();
+    // The links after the steps so far, and their indices by name.
+    let mut links = current.to_vec();
+    let mut holders: HashMap<String, usize> = links.iter().map(|link| link.name.clone()).zip(0..).collect();
+    let mut by_mac: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, link) in current.iter().enumerate().filter(|(_, link)| link.configurable) {
+        by_mac.entry(&link.mac).or_default().push(i);
+    }
     let mut down: Vec<usize> = Vec::new();
-    let mut taken: Vec<usize> = Vec::new();
+    let mut taken = vec![false; current.len()];
     let mut spare = 0;
     for want in desired {
         let agrees = |have: &Option<String>, asked: &[String]| {
             asked.is_empty() || have.as_ref().is_none_or(|have| asked.contains(have))
         };
         // If the configuration names a driver, it distinguishes two functions of one card that share an address.
-        let matching: Vec<usize> = (0..current.len())
-            .filter(|i| {
-                let p = &current[*i];
-                p.configurable
-                    && !taken.contains(i)
-                    && p.mac == want.mac
-                    && agrees(&p.driver, &want.drivers)
-                    && agrees(&p.device_id, want.device_id.as_slice())
-            })
-            .collect();
-        let has_name = matching.iter().copied().find(|i| names[*i] == want.name);
+        let is_match = |i: &usize| {
+            let p = &current[*i];
+            !taken[*i] && agrees(&p.driver, &want.drivers) && agrees(&p.device_id, want.device_id.as_slice())
+        };
+        let same_mac = by_mac.get(&*want.mac).into_iter().flatten().copied();
+        let matching: Vec<usize> = same_mac.filter(is_match).collect();
+        let has_name = matching.iter().copied().find(|i| links[*i].name == want.name);
         let Some(link) = has_name.or(matching.first().copied()) else { continue };
-        taken.push(link);
+        taken[link] = true;
         if has_name.is_none() && matching.len() > 1 {
             plan.problems.push(format!(
                 "more than one interface has the MAC address {} of {}; using {}",
-                want.mac, want.name, names[link]
+                want.mac, want.name, links[link].name
             ));
         }
-        if names[link] == want.name {
+        if links[link].name == want.name {
             continue;
         }
         if current[link].in_use {
-            plan.problems.push(format!("{} is in use and cannot be renamed to {}", names[link], want.name));
+            let name = &links[link].name;
+            plan.problems.push(format!("{name} is in use and cannot be renamed to {}", want.name));
             continue;
         }
-        let holder = names.iter().position(|n| *n == want.name);
-        if let Some(holder) = holder {
+        if let Some(&holder) = holders.get(&want.name) {
             if current[holder].in_use {
-                plan.problems
-                    .push(format!("{} is in use, so {} cannot take its name", names[holder], names[link]));
+                let (holder, name) = (&links[holder].name, &links[link].name);
+                plan.problems.push(format!("{holder} is in use, so {name} cannot take its name"));
                 continue;
             }
-            while names.iter().any(|n| *n == format!("cirename{spare}")) {
+            while holders.contains_key(&format!("cirename{spare}")) {
                 spare += 1;
             }
-            push_rename(&mut plan, &mut names, &mut down, current, holder, format!("cirename{spare}"));
+            let spare = format!("cirename{spare}");
+            push_rename(&mut plan, &mut links, &mut holders, &mut down, holder, spare);
         }
-        push_rename(&mut plan, &mut names, &mut down, current, link, want.name.clone());
+        push_rename(&mut plan, &mut links, &mut holders, &mut down, link, want.name.clone());
     }
     for link in down {
-        plan.steps.push(Step::Up(names[link].clone()));
+        plan.steps.push(Step::Up(links[link].name.clone()));
     }
     plan
 }
 
 fn push_rename(
     plan: &mut Plan,
-    names: &mut [String],
+    links: &mut [CurrentLink],
+    holders: &mut HashMap<String, usize>,
     down: &mut Vec<usize>,
-    current: &[CurrentLink],
     link: usize,
     to: String,
 ) {
-    if current[link].up && !down.contains(&link) {
-        plan.steps.push(Step::Down(names[link].clone()));
+    let CurrentLink { name, up, .. } = &mut links[link];
+    if std::mem::take(up) {
+        plan.steps.push(Step::Down(name.clone()));
         down.push(link);
     }
-    plan.steps.push(Step::Rename(std::mem::replace(&mut names[link], to.clone()), to));
+    let from = std::mem::replace(name, to.clone());
+    holders.remove(&from);
+    holders.insert(to.clone(), link);
+    plan.steps.push(Step::Rename(from, to));
 }
 
 /// Returns all links of the kernel, with what sysfs shows of the NICs.

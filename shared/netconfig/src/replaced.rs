@@ -1,6 +1,8 @@
 //! NICs that were replaced since a configuration was written (a restored or cloned machine, a new port): none of those that it
 //! identifies exists, so that the machine would stay without a network. Pure.
 
+use std::collections::HashSet;
+
 use config::Node;
 
 use crate::nics::{self, Nic};
@@ -29,11 +31,12 @@ impl Replaced {
 pub fn replaced(config: &Node, machine: &[Nic], by_name: bool) -> Option<Replaced> {
     let others = nics::candidates(machine);
     let wanted = identities(config)?;
-    let is_there = |wanted: &Identity| match wanted {
-        Identity { mac: Some(mac), name } => {
-            machine.iter().any(|nic| nic.mac == *mac || by_name && name.as_deref() == Some(&nic.name))
-        }
-        Identity { name, .. } => machine.iter().any(|nic| name.as_deref() == Some(&nic.name)),
+    let macs: HashSet<&String> = machine.iter().map(|nic| &nic.mac).collect();
+    let names: HashSet<&String> = machine.iter().map(|nic| &nic.name).collect();
+    let is_there = |wanted: &Identity| match &wanted.mac {
+        Some(mac) if macs.contains(mac) => true,
+        Some(_) if !by_name => false,
+        _ => wanted.name.as_ref().is_some_and(|name| names.contains(name)),
     };
     if others.is_empty() || wanted.is_empty() || wanted.iter().any(is_there) {
         return None;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use system::{Request, Result, System, WriteOptions, debug};
+use system::{Error, Request, Result, System, WriteOptions, debug};
 
 use crate::options::Dirs;
 
@@ -12,6 +12,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: u32 = 10;
 // Wait: user-data | the next attempt to fetch an include | -
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The time that includes in vain may take together, of a unit that has half an hour. Each is then requested once, and after as much
+/// time again no more.
+// Wait: user-data | all includes of a stage that cannot be fetched; then each is requested once, and after twice this time none | -
+const MAX_LOST: Duration = Duration::from_secs(300);
 
 /// The directory of what was included once, in that of the instance. It and the names in it are upstream's.
 const ONCE: &str = "data/urlcache";
@@ -63,14 +67,21 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
             Err(e) => debug!(sys, "{e}; fetching again"),
         }
     }
+    let Some(retries) = retries(dirs, include) else {
+        let url = system::redacted_url(&include.url);
+        let spent = MAX_LOST.as_secs() / 60 * 2;
+        return Err(Error::new(format!("{url}: not requested, as other includes failed for {spent} min")));
+    };
     let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));
     let ask = Request::get(&include.url)
         .timeout(TIMEOUT)
-        .retries(retries(dirs, include), RETRY_DELAY)
+        .retries(retries, RETRY_DELAY)
         .needs_route()
         .client_certificates(&identities);
+    let begun = sys.clock().elapsed();
     let fetched = sys.fetch(&ask);
     if fetched.is_err() {
+        dirs.lost.set(dirs.lost.get() + sys.clock().elapsed().saturating_sub(begun));
         dirs.failed.borrow_mut().insert(include.url.clone());
     }
     let content = fetched?.body;
@@ -79,9 +90,15 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Data is read a second and a third time because of another include, which is a missing file or may be skipped.
-fn retries(dirs: &Dirs, include: &Include) -> u32 {
-    if dirs.tries_once || dirs.failed.borrow().contains(&include.url) { 0 } else { RETRIES }
+/// Returns how often an include is requested again; `None` if it is not requested. Data is read a second and a third time because of
+/// another include, which is a missing file or may be skipped.
+fn retries(dirs: &Dirs, include: &Include) -> Option<u32> {
+    let has_failed = dirs.tries_once || dirs.failed.borrow().contains(&include.url);
+    match dirs.lost.get() {
+        lost if lost >= 2 * MAX_LOST => None,
+        lost if lost >= MAX_LOST || has_failed => Some(0),
+        _ => Some(RETRIES),
+    }
 }
 
 /// Returns whether user-data with a missing include is not used at all, by features.py of Python's cloud-init or feature_overrides.py
@@ -156,9 +173,35 @@ mod tests {
         let (sys, dirs) = (System::new(&root), Dirs::default());
         // Fails at once: there is no such port.
         let include = |path: &str| Include { url: format!("http://127.0.0.1:99999/{path}"), once: false };
-        assert_eq!(retries(&dirs, &include("a")), RETRIES);
+        assert_eq!(retries(&dirs, &include("a")), Some(RETRIES));
         fetch(&sys, &dirs, &include("a")).unwrap_err();
-        assert_eq!([include("a"), include("b")].map(|include| retries(&dirs, &include)), [0, RETRIES]);
+        assert_eq!(
+            [include("a"), include("b")].map(|include| retries(&dirs, &include)),
+            [0, RETRIES].map(Some)
+        );
+    }
+
+    /// Otherwise a list of servers that do not answer uses up the time limit of the stage.
+    #[test]
+    fn includes_in_vain_have_a_limit_together() {
+        let root = scratch::TempDir::new();
+        let (sys, dirs) = (System::new(&root), Dirs::default());
+        let include = |i: u64| Include { url: format!("http://u:pw@127.0.0.1:99999/{i}"), once: false };
+        let mut requests = Vec::new();
+        for i in 0..100 {
+            let before = dirs.lost.get();
+            let allowed = retries(&dirs, &include(i));
+            let failed = fetch(&sys, &dirs, &include(i)).unwrap_err().to_string();
+            let is_limit = failed.ends_with("not requested, as other includes failed for 10 min");
+            assert!(is_limit == allowed.is_none() && !failed.contains("pw"), "{failed}");
+            assert!(is_limit || dirs.lost.get() > before, "{i}");
+            // As a server that does not answer.
+            let took = allowed.map(|retries| (retries + 1) * TIMEOUT + retries * RETRY_DELAY);
+            dirs.lost.set(before + took.unwrap_or_default());
+            requests.extend(allowed.map(|retries| 1 + retries));
+        }
+        assert_eq!(requests.iter().filter(|count| **count == 1 + RETRIES).count(), 5);
+        assert!(requests.len() < 70 && dirs.lost.get() <= 2 * MAX_LOST + TIMEOUT, "{requests:?}");
     }
 
     #[test]

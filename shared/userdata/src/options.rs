@@ -1,7 +1,8 @@
 //! The directories and the properties of the machine that handling user-data and vendor-data depends on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use config::Node;
 
@@ -33,4 +34,6 @@ pub struct Dirs {
     pub tries_once: bool,
     /// The includes that could not be fetched, whose data may be read again: each is then requested once.
     pub failed: RefCell<BTreeSet<String>>,
+    /// The time that these took.
+    pub lost: Cell<Duration>,
 }

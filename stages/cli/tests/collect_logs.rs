@@ -104,6 +104,7 @@ fn archive_has_logs_and_configuration() {
     assert_eq!((code, printed.as_str()), (0, ""), "{stderr}");
     // The configuration of the fixture has an invalid file.
     assert!(stderr.contains("/etc/cloud/cloud.cfg.d/10.cfg:1:1: ignored"), "{stderr}");
+    assert!(stderr.contains("/run/cloud-init/fifo: not a regular file"), "{stderr}");
     assert!(stderr.contains("\nWrote ") && stderr.contains("\nWARNING:\n"), "{stderr}");
     let archive = out.root.join("cloud-init.tar.gz");
     assert_eq!(archive.metadata().unwrap().permissions().mode() & 0o7777, 0o600);

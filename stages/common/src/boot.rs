@@ -136,6 +136,7 @@ impl datasource::Machine for Boot {
             configurable: netconfig::nics::configurable(&all).iter().map(nic).collect(),
             uses_netplan: netconfig::render::select(&self.sys, renderers.as_deref())
                 .is_ok_and(netconfig::render::Renderer::has_passthrough),
+            ..Nics::default()
         }
     }
 }

@@ -50,7 +50,7 @@ pub fn catch_up(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
     if let Some(again) = cached_instance(boot, record) {
         *found = again;
     }
-    settings::reload(boot, record, &found.instance, Vec::new());
+    settings::reload(boot, record, found, Vec::new());
 }
 
 /// Runs what [`catch_up`] starts before the modules of the mode `before`.
@@ -60,7 +60,7 @@ pub fn run_catch_up(boot: &mut Boot, record: &mut Record, before: Mode) {
         return report_no_datasource(boot, record, message);
     };
     let mut found = FoundInstance::cached(*instance);
-    settings::reload(boot, record, &found.instance, Vec::new());
+    settings::reload(boot, record, &found, Vec::new());
     consume(boot, record, &mut found);
     activate_datasource(boot, record, &mut found, true);
     if !is_unconsumed(boot, &found) {

@@ -6,7 +6,7 @@
 
 use config::{Findings, Node};
 use modules::{KEEP_HOST_KEYS, RunMode};
-use state::{Blobs, Frequency, Instance, Progress, acquire, progress};
+use state::{Blobs, Frequency, Progress, acquire, progress};
 use system::{Level, WriteOptions, warning};
 use userdata::{Consumed, Data, Options, RawData, Source, forget_includes, store};
 
@@ -23,11 +23,10 @@ pub(crate) fn consume(boot: &mut Boot, record: &mut Record, found: &mut FoundIns
     boot.layout.note_link(&boot.sys);
     let given = &mut found.instance;
     let blobs = [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
-    let instance = &found.instance;
     boot.sys.set_cause("user-data", "");
-    let consumed = match obstacle(found) {
+    let consumed = match found.instance.raw_data_error.clone() {
         Some(why) => Consumed { failed: vec![why], ..Consumed::default() },
-        None => consume_blobs(boot, instance, &blobs, found.is_cached),
+        None => consume_blobs(boot, found, &blobs),
     };
     drop(blobs);
     let check = |config| modules::schema::check_cloud_config(config, &modules::where_key_belongs);
@@ -50,7 +49,7 @@ pub(crate) fn consume(boot: &mut Boot, record: &mut Record, found: &mut FoundIns
         record.fail(boot, format!("{prefix}{}{then}", consumed.failed.join("; ")));
     }
     let before = std::mem::replace(&mut boot.settings.merged, Node::null());
-    settings::reload(boot, record, instance, consumed.parsed_files);
+    settings::reload(boot, record, found, consumed.parsed_files);
     if !boot.is_plan() {
         logging::update_output(&boot.sys, &before, &boot.settings.merged, boot.stage.mode().as_str());
     }
@@ -58,16 +57,10 @@ pub(crate) fn consume(boot: &mut Boot, record: &mut Record, found: &mut FoundIns
     write_combined(boot);
 }
 
-/// Returns why user-data cannot be consumed, if that is known before.
-fn obstacle(found: &FoundInstance) -> Option<String> {
-    if found.is_unrecorded {
-        return Some("the instance could not be recorded".into());
-    }
-    found.instance.raw_data_error.clone()
-}
-
-fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_stored: bool) -> Consumed {
-    let dirs = boot.user_data_dirs();
+/// Without its record the instance's users and keys are known in this boot only.
+fn consume_blobs(boot: &Boot, found: &FoundInstance, blobs: &[Blobs; 3]) -> Consumed {
+    let (instance, already_stored) = (&found.instance, found.is_cached);
+    let dirs = userdata::Dirs { instance: found.directory(boot), ..boot.user_data_dirs() };
     let [user, vendor, vendor2] = blobs.each_ref().map(to_data);
     let error_on_failure = error_on_failure(boot);
     let raw = RawData { user, vendor, vendor2, already_stored, error_on_failure };
@@ -85,7 +78,9 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
         instance_data: &boot.layout.sensitive_instance_data(),
     };
     let mut consumed = userdata::consume(&boot.sys, &dirs, &stored, &options);
-    if first && consumed.failed.is_empty() {
+    if found.is_unrecorded {
+        consumed.failed.push("the instance could not be recorded".into());
+    } else if first && consumed.failed.is_empty() {
         if let Err(e) = acquire(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance) {
             consumed.failed.push(e.to_string());
         } else {

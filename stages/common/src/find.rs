@@ -244,13 +244,14 @@ pub fn cached_instance(boot: &mut Boot, record: &mut Record) -> Option<FoundInst
             false
         }
         Cached::Instance(instance) => {
-            if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
-                settings::reload(boot, record, &instance, Vec::new());
+            let found = FoundInstance::cached(*instance);
+            if found.instance.config.as_object().is_some_and(|c| !c.is_empty()) {
+                settings::reload(boot, record, &found, Vec::new());
             }
             if !boot.sys.exists(boot.layout.instance_data()) {
-                boot.sys.log_error(Level::Warning, boot.write_instance_data(&instance));
+                boot.sys.log_error(Level::Warning, boot.write_instance_data(&found.instance));
             }
-            return Some(found_in_cache(boot, step, *instance, "restored from cache with run check"));
+            return Some(found_in_cache(boot, step, found.instance, "restored from cache with run check"));
         }
         Cached::Python { id } if id.as_deref().is_some_and(|id| is_of_this_boot(boot, id)) => {
             // Python's cloud-init was replaced after it had run in this boot: a command that is run by hand continues its instance.
@@ -288,12 +289,13 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
         let recorded = instancify(&mut files, &boot.layout, instance)
             .and_then(|_| instance.store_in(&mut files, &boot.layout));
         // Files that were written are kept, also after an error.
-        files.finish().and(recorded)?;
+        let recorded = files.finish().and(recorded);
+        let written = boot.write_instance_data(instance);
+        recorded?;
         let forgotten = match found.is_cached {
             true => Ok(()),
             false => userdata::forget_includes(&boot.sys, &boot.user_data_dirs()),
         };
-        let written = boot.write_instance_data(instance);
         let manual_clean = boot.layout.manual_clean();
         if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
             && !boot.sys.exists(&manual_clean)

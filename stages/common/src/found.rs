@@ -2,6 +2,8 @@
 
 use state::Instance;
 
+use crate::Boot;
+
 /// The instance of this boot.
 pub struct FoundInstance {
     /// The instance.
@@ -17,6 +19,14 @@ pub struct FoundInstance {
 impl FoundInstance {
     pub(crate) fn cached(instance: Instance) -> FoundInstance {
         FoundInstance { instance, is_new: false, is_cached: true, is_unrecorded: false }
+    }
+
+    /// Returns the instance's directory: the link to it, unless that is missing or leads to another instance.
+    pub(crate) fn directory(&self, boot: &Boot) -> String {
+        match self.is_unrecorded {
+            true => boot.layout.instance_dir(&self.instance.id),
+            false => boot.layout.instance(""),
+        }
     }
 
     /// Returns whether the local stage completes the instance, without networking.

@@ -6,7 +6,7 @@ use state::Instance;
 use state::layout::CLOUD_CONFIGS;
 
 use crate::status::Record;
-use crate::{Boot, StageName};
+use crate::{Boot, FoundInstance, StageName};
 
 /// The layers that an instance adds to the machine's own configuration.
 struct InstanceLayers {
@@ -69,9 +69,8 @@ impl Boot {
 }
 
 /// Reads the settings again, with the layers of an instance. `known` are its configuration files, which were just written.
-pub(crate) fn reload(boot: &mut Boot, record: &mut Record, instance: &Instance, known: Vec<ParsedFile>) {
-    // By now the link points at this instance, in the local stage as well.
-    let layers = InstanceLayers::of(boot.layout.instance(""), instance);
+pub(crate) fn reload(boot: &mut Boot, record: &mut Record, found: &FoundInstance, known: Vec<ParsedFile>) {
+    let layers = InstanceLayers::of(found.directory(boot), &found.instance);
     boot.settings = boot.load_settings(layers, known);
     record.report_settings(boot);
     record.configure_reporting(boot);

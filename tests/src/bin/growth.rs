@@ -60,6 +60,76 @@ const CASES: &[Case] = &[
         ))
     }),
     ("user-data: parts that are merged", 50, user_data),
+    // As many NICs in the document as the machine has.
+    ("NICs: network_data.json", 200, |n| {
+        let link = |i| format!("{{\"id\": \"l{i}\", \"ethernet_mac_address\": \"{}\"}}", mac(i));
+        find_nics("network_data.json", n, &format!("{{\"links\": [{}]}}", list(n, link)));
+    }),
+    ("NICs: ec2-imds", 200, |n| {
+        let nic = |i| format!("\"{}\": {{\"device-number\": \"{i}\"}}", mac(i));
+        let macs = list(n, nic);
+        find_nics("ec2-imds", n, &format!("{{\"network\": {{\"interfaces\": {{\"macs\": {{{macs}}}}}}}}}"));
+    }),
+    ("NICs: azure-imds", 200, |n| {
+        let address = "{\"ipAddress\": [{\"privateIpAddress\": \"10.0.0.4\"}]}";
+        let nic = |i| format!("{{\"macAddress\": \"{}\", \"ipv4\": {address}}}", mac(i));
+        find_nics("azure-imds", n, &format!("{{\"network\": {{\"interface\": [{}]}}}}", list(n, nic)));
+    }),
+    ("NICs: oracle-imds", 200, |n| {
+        let subnet = "\"privateIp\": \"10.0.0.2\", \"subnetCidrBlock\": \"10.0.0.0/20\"";
+        let nic = |i| format!("{{\"macAddr\": \"{}\", {subnet}}}", mac(i));
+        let vnics = list(n, nic);
+        find_nics("oracle-imds", n, &format!("{{\"configure_secondary_nics\": true, \"vnics\": [{vnics}]}}"));
+    }),
+    ("NICs: names that change", 200, |n| {
+        let nic = |i| format!("  e{i}: {{match: {{macaddress: '{}'}}, set-name: e{}}}", mac(i), (i + 1) % n);
+        let text = format!("version: 2\nethernets:\n{}", lines(n, nic));
+        let root = yaml::parse("network", &text).unwrap().root;
+        netconfig::parse::parse(&root, &facts(n)).unwrap();
+        let link = |i| netconfig::rename::CurrentLink {
+            name: format!("e{i}"),
+            mac: mac(i),
+            up: true,
+            configurable: true,
+            ..Default::default()
+        };
+        let links: Vec<_> = (0..n).map(link).collect();
+        let plan = netconfig::rename::plan(&netconfig::rename::desired_links(&root), &links);
+        assert!(plan.steps.len() > 3 * n && plan.problems.is_empty());
+    }),
+    ("NICs: others than those of the file", 200, |n| {
+        let nic = |i| netconfig::nics::Nic {
+            name: format!("x{i}"),
+            mac: mac(n + i),
+            carrier: true,
+            ..Default::default()
+        };
+        let nics: Vec<_> = (0..n).map(nic).collect();
+        let nic = |i| format!("  e{i}: {{match: {{macaddress: '{}'}}, set-name: e{i}}}", mac(i));
+        let text = format!("version: 2\nethernets:\n{}", lines(n, nic));
+        let root = yaml::parse("network", &text).unwrap().root;
+        assert!(netconfig::replaced::replaced(&root, &nics, true).is_some());
+        let wanted = netconfig::rename::desired_links(&root);
+        assert_eq!(netconfig::rename::missing(&wanted, &nics).len(), n);
+    }),
+    ("interfaces file: members of a bond", 200, |n| {
+        let member = |i| format!("auto e{i}\niface e{i} inet manual\n  bond-master bond0\n");
+        find_nics(
+            "eni",
+            2,
+            &format!("auto bond0\niface bond0 inet dhcp\n  bond-slaves none\n{}", lines(n, member)),
+        );
+    }),
+    ("interfaces file: templates", 1000, |n| {
+        let stanza = |i| {
+            format!(
+                "iface e{} inet static inherits e{i}\n  up ip route add 10.0.{}.0/24 dev x\n",
+                i + 1,
+                i % 256
+            )
+        };
+        find_nics("eni", 2, &format!("iface e0 inet static\n  address 10.0.0.1/24\n{}", lines(n, stanza)));
+    }),
 ];
 
 /// A module, the smallest number of items, the configuration before them, and the function that returns an item.
@@ -140,6 +210,24 @@ fn process_sizes(name: &str, size: usize, work: &dyn Fn(usize)) {
         measured(work, size);
         println!("case: {name}");
     }
+}
+
+/// Converts a document for a machine with that many NICs.
+fn find_nics(format: &str, nics: usize, text: &str) {
+    netconfig::parse_input(format, "document", text, &facts(nics)).unwrap();
+}
+
+fn facts(nics: usize) -> netconfig::Facts {
+    let pairs: Vec<(String, String)> = (0..nics).map(|i| (format!("e{i}"), mac(i))).collect();
+    netconfig::Facts::from_pairs(pairs.iter().map(|(name, mac)| (&**name, &**mac)))
+}
+
+fn mac(i: usize) -> String {
+    format!("52:54:00:00:{:02x}:{:02x}", i >> 8, i & 255)
+}
+
+fn list(count: usize, item: impl Fn(usize) -> String) -> String {
+    (0..count).map(item).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks a cloud-config, and runs the module that applies it on a machine with as many users, groups and the like. It

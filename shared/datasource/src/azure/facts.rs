@@ -1,5 +1,7 @@
 //! Fills an instance from ovf-env.xml and the metadata. The metadata takes precedence, as it has later changes.
 
+use std::collections::HashSet;
+
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
 use state::{Blobs, Instance};
@@ -164,7 +166,7 @@ pub fn missing_nics(document: &Node, nics: &Nics) -> Vec<String> {
         return Vec::new();
     };
     let plain = |mac: &str| mac.replace([':', '-'], "").to_lowercase();
-    let known: Vec<String> =
+    let known: HashSet<String> =
         interfaces.iter().filter_map(|i| Some(plain(i.get("macAddress")?.as_str()?))).collect();
     let on_hyper_v = nics.configurable.iter().filter(|nic| nic.driver.as_deref() == Some("hv_netvsc"));
     on_hyper_v.map(|nic| nic.mac.clone()).filter(|mac| !known.contains(&plain(mac))).collect()

@@ -1,6 +1,6 @@
 //! OpenNebula's network contextualisation (`ETH0_IP`, `ETH0_MASK`, …) as a configuration of version 2.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -23,7 +23,10 @@ pub fn has_network(context: &Context) -> bool {
 /// address by their MAC.
 pub fn config(sys: &System, context: &Context, nics: &[Nic]) -> Node {
     let mut ethernets = Map::new();
-    let has = |name: &str| context.keys().any(|key| key.starts_with(&format!("{name}_").to_uppercase()));
+    let has = |name: &str| {
+        let start = format!("{name}_").to_uppercase();
+        context.range(start.clone()..).next().is_some_and(|(key, _)| key.starts_with(&start))
+    };
     // Proxmox names no MAC: its numbers are those of the NICs in their order.
     let is_by_number = !context.keys().any(|key| key.ends_with("_MAC"));
     for (number, nic) in nics.iter().enumerate() {
@@ -84,8 +87,9 @@ impl Device<'_> {
     fn words(&self, field: &str) -> Vec<String> {
         let all = self.context.get(field).map(String::as_str).unwrap_or_default();
         let own = self.text(field).unwrap_or_default();
+        let mut known = HashSet::new();
         let words = own.split_whitespace().chain(all.split_whitespace());
-        sort::distinct(words).into_iter().map(String::from).collect()
+        words.filter(|word| known.insert(*word)).map(String::from).collect()
     }
 
     fn config(&self, mac: &str) -> Map {

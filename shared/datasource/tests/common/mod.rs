@@ -88,7 +88,7 @@ impl Machine {
             driver: None,
         };
         let all: Vec<Nic> = names.iter().enumerate().map(nic).collect();
-        self.nics.0 = Nics { candidates: all.clone(), configurable: all, uses_netplan: false };
+        self.nics.0 = Nics { candidates: all.clone(), configurable: all, ..Nics::default() };
         self
     }
 

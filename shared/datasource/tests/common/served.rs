@@ -191,7 +191,7 @@ pub struct OneNic;
 impl Machine for OneNic {
     fn nics(&self) -> Nics {
         let nic = Nic { name: "eth0".into(), mac: "02:00:00:00:0a:01".into(), driver: None };
-        Nics { candidates: vec![nic.clone()], configurable: vec![nic], uses_netplan: false }
+        Nics { candidates: vec![nic.clone()], configurable: vec![nic], ..Nics::default() }
     }
 
     fn wait_for_devices(&self) {}

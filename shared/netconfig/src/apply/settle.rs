@@ -1,5 +1,6 @@
 //! Waits for NICs and for udev, at early boot, when drivers may still be loading.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use config::{Findings, Node};
@@ -86,7 +87,8 @@ pub(super) fn settle_udev(sys: &System, wanted: &[DesiredLink], nics: Vec<Nic>) 
 /// Returns whether this program or udev may rename one of the links: not if all have the wanted names, and udev has named all
 /// NICs or does not name them.
 fn may_be_renamed(wanted: &[DesiredLink], nics: &[Nic], command_line: &str) -> bool {
-    let has_name = |link: &DesiredLink| nics.iter().any(|nic| nic.mac == link.mac && nic.name == link.name);
+    let known: HashSet<(&str, &str)> = nics.iter().map(|nic| (&*nic.mac, &*nic.name)).collect();
+    let has_name = |link: &DesiredLink| known.contains(&(&*link.mac, &*link.name));
     !wanted.iter().all(has_name) || (!wanted.is_empty() && !nics::names_settled(nics, command_line))
 }
 

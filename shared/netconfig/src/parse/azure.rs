@@ -99,7 +99,7 @@ fn mac_with_colons(digits: &str) -> Option<String> {
 
 /// Hyper-V shows a NIC and its fast path with the same address; their drivers differ.
 fn driver<'a>(facts: &'a Facts, mac: &str) -> Option<&'a str> {
-    let mut drivers = facts.nics.iter().filter(|nic| nic.mac == mac).map(|nic| nic.driver.as_deref());
+    let mut drivers = facts.with_mac(mac).map(|nic| nic.driver.as_deref());
     if drivers.clone().any(|d| d == Some("hv_netvsc")) {
         return Some("hv_netvsc");
     }

@@ -40,8 +40,7 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
     let mut described: Vec<DescribedNic> = Vec::new();
     for (mac, metadata) in macs.iter() {
         let mac = mac.as_str().unwrap_or_default();
-        let nic = facts.nics.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac));
-        if let Some(nic) = nic.filter(|_| !metadata.is_falsy()) {
+        if let Some(nic) = facts.with_mac(mac).next().filter(|_| !metadata.is_falsy()) {
             described.push(DescribedNic { nic, metadata });
         }
     }

@@ -20,6 +20,8 @@ use super::section::version_1;
 
 /// The maximum nesting of included files.
 const MAX_INCLUDE_DEPTH: usize = 8;
+/// Each stanza of a chain of templates repeats the words of all before it.
+const MAX_INHERITED: usize = 1 << 16;
 
 /// The options that a subnet of version 1 has by the same name, `address` only with a static one.
 const SUBNET_OPTIONS: [&str; 5] = ["address", "broadcast", "netmask", "pointopoint", "scope"];
@@ -118,6 +120,8 @@ struct Interface {
 struct Interfaces {
     all: Vec<Interface>,
     index: HashMap<String, usize>,
+    /// The number of words that stanzas have inherited.
+    inherited: usize,
 }
 
 impl Interfaces {
@@ -196,6 +200,10 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
 fn add_lower(devices: &mut sort::Named<Device>) {
     let masters: Vec<_> =
         devices.entries.iter().filter_map(|(n, d)| Some((n.clone(), d.master.clone()?))).collect();
+    let pairs = |(name, device): &(String, Device)| {
+        device.lower.iter().map(|lower| (name.clone(), lower.clone())).collect::<Vec<_>>()
+    };
+    let known: HashSet<(String, String)> = devices.entries.iter().flat_map(pairs).collect();
     for (name, master) in masters {
         let options = devices.get_mut(&name).filter(|member| !member.is_bond && !member.is_bridge);
         let options = options.map(|member| std::mem::take(&mut member.params)).unwrap_or_default();
@@ -206,8 +214,9 @@ fn add_lower(devices: &mut sort::Named<Device>) {
                 bond.params.insert(key, value);
             }
         }
-        if !bond.lower.contains(&name) {
-            bond.lower.push(name);
+        let pair = (master, name);
+        if !known.contains(&pair) {
+            bond.lower.push(pair.1);
         }
     }
     let lower: Vec<_> =
@@ -506,6 +515,10 @@ fn parse_lines(
             }
             "iface" => {
                 current = begin_stanza(interfaces, rest, &at);
+                if interfaces.inherited > MAX_INHERITED {
+                    let message = format!("more than {MAX_INHERITED} words are inherited; ignoring the rest");
+                    return findings.invalid(&at, option, message);
+                }
                 if current.is_none() {
                     findings.invalid(&at, option, "expected a name, a family and a method; ignored");
                 }
@@ -538,6 +551,8 @@ fn begin_stanza(interfaces: &mut Interfaces, words: &[&str], at: &Position) -> O
         template.is_template = true;
         template.stanzas.last().cloned()
     });
+    let count = |t: &Stanza| t.options.iter().map(|(_, words)| 1 + words.len()).sum();
+    interfaces.inherited += template.as_ref().map_or(0, count);
     let (family, method, options) = match (words, template) {
         ([_, family, method, ..], template) => {
             (family.to_string(), method.to_string(), template.map(|t| t.options).unwrap_or_default())

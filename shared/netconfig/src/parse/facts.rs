@@ -1,6 +1,6 @@
 //! Facts about the system that parsers need, as values: `crate::facts` and `crate::nics` read them.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
 use config::Node;
@@ -24,6 +24,8 @@ pub struct Facts {
     pub includes: HashMap<Include, Vec<(String, String)>>,
     /// Whether [`Facts::name_of_needed`] has not found a NIC, which may still appear.
     pub is_nic_missing: Cell<bool>,
+    /// The NICs by MAC address and by name, built when one is first looked up.
+    pub index: OnceCell<[Vec<(String, usize)>; 2]>,
 }
 
 /// Facts about a NIC.
@@ -56,16 +58,35 @@ impl Facts {
 
     /// Returns the name of the NIC with this MAC address; of an InfiniBand NIC the short form counts too.
     pub fn name_of(&self, mac: &str) -> Option<&str> {
-        let mac = mac.replace('-', ":");
-        let same =
-            |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(&mac) || nic.short_mac().as_ref() == Some(&mac);
-        self.nics.iter().find(same).map(|nic| nic.name.as_str())
+        self.with_mac(mac).next().map(|nic| nic.name.as_str())
+    }
+
+    /// Returns the NICs with this MAC address, in any case and with either separator, in their order.
+    pub(crate) fn with_mac(&self, mac: &str) -> impl Iterator<Item = &NicFacts> + Clone {
+        self.found(0, mac.replace('-', ":").to_ascii_lowercase())
+    }
+
+    /// Returns the NIC with this name.
+    pub(crate) fn with_name(&self, name: &str) -> Option<&NicFacts> {
+        self.found(1, name.to_string()).next()
+    }
+
+    fn found(&self, by: usize, key: String) -> impl Iterator<Item = &NicFacts> + Clone {
+        let index = self.index.get_or_init(|| {
+            let macs = self.nics.iter().enumerate().map(|(i, nic)| (nic.mac.to_ascii_lowercase(), i));
+            let short = self.nics.iter().enumerate().filter_map(|(i, nic)| Some((nic.short_mac()?, i)));
+            let names = self.nics.iter().enumerate().map(|(i, nic)| (nic.name.clone(), i));
+            let mut index = [macs.chain(short).collect(), names.collect()];
+            index.iter_mut().for_each(|pairs: &mut Vec<_>| sort::sort(pairs));
+            index
+        });
+        let start = index[by].partition_point(|(known, _)| *known < key);
+        index[by][start..].iter().take_while(move |(known, _)| *known == key).map(|(_, i)| &self.nics[*i])
     }
 
     /// Returns the MAC address of the NIC with this name, if it has one.
     pub fn mac_of(&self, name: &str) -> Option<&str> {
-        let nic = self.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty());
-        nic.map(|nic| nic.mac.as_str())
+        self.with_name(name).map(|nic| nic.mac.as_str()).filter(|mac| !mac.is_empty())
     }
 
     /// As [`Facts::name_of`], for a NIC without which a part of the configuration is lost; notes that it is missing.

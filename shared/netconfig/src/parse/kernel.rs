@@ -240,7 +240,7 @@ impl Network<'_> {
         let known = self.devices.iter().position(|device| device.name == name);
         let index = known.unwrap_or(self.devices.len());
         if known.is_none() {
-            if !self.facts.nics.iter().any(|nic| nic.name == name) {
+            if self.facts.with_name(name).is_none() {
                 self.facts.is_nic_missing.set(true);
                 return None;
             }
@@ -302,8 +302,7 @@ impl Network<'_> {
     fn keep_existing_members(&mut self) {
         loop {
             let names: HashSet<String> = self.devices.iter().map(|device| device.name.clone()).collect();
-            let exists =
-                |name: &String| names.contains(name) || self.facts.nics.iter().any(|nic| nic.name == *name);
+            let exists = |name: &String| names.contains(name) || self.facts.with_name(name).is_some();
             let mut missing = Vec::new();
             for device in &mut self.devices {
                 let name = &device.name;

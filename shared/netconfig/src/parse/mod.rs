@@ -200,8 +200,8 @@ pub fn parse_parts(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     let mut parsed = builder.parsed;
     parsed.is_safe = matches!(sanitized.config, Cow::Borrowed(_));
     for link in &mut parsed.model.links {
-        let is_own = |nic: &NicFacts| nic.temporary_mac && link.mac.as_ref() == Some(&nic.mac);
-        link.has_temporary_mac = facts.nics.iter().any(is_own);
+        let mut nics = link.mac.iter().flat_map(|mac| facts.with_mac(mac));
+        link.has_temporary_mac = nics.any(|nic| nic.temporary_mac);
     }
     let removed = sanitized.findings.iter().next().cloned();
     parsed.first_lost = removed.clone().or(parsed.first_lost);

@@ -193,7 +193,7 @@ fn nic_name(link: &Link<'_>, facts: &Facts) -> Result<String, Option<Finding>> {
             None => "no NIC has this MAC address",
         },
         // oVirt's links have no address, and the names of NICs as IDs.
-        None if facts.nics.iter().any(|nic| nic.name == link.id) => return Ok(link.id.to_string()),
+        None if facts.with_name(link.id).is_some() => return Ok(link.id.to_string()),
         None if link.node.get(key).is_some_and(Node::is_null) => return Err(None),
         None => "expected a MAC address, as the link has no name",
     };
@@ -228,9 +228,8 @@ fn vlan(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
 
 /// Sets the MAC; for an InfiniBand NIC of the machine also the type, and the MAC in its long form.
 fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
-    let name = entry.get("name").and_then(Node::as_str).map(str::to_string);
-    let nic = facts.nics.iter().find(|nic| nic.infiniband && Some(&nic.name) == name.as_ref());
-    if let Some(nic) = nic {
+    let nic = entry.get("name").and_then(Node::as_str).and_then(|name| facts.with_name(name));
+    if let Some(nic) = nic.filter(|nic| nic.infiniband) {
         entry.insert("type", "infiniband");
         entry.insert("mac_address", nic.mac.as_str());
     } else {

@@ -97,7 +97,7 @@ fn prefix(block: &str) -> Option<u8> {
 /// The NICs of a failover pair have the MAC of their master, which is identified by its name only.
 fn remove_shared_mac(entry: &mut Node, facts: &Facts) {
     let mac = entry.get("mac_address").and_then(Node::as_str);
-    let is_master = facts.nics.iter().any(|nic| nic.is_failover_master && Some(&*nic.mac) == mac);
+    let is_master = mac.is_some_and(|mac| facts.with_mac(mac).any(|nic| nic.is_failover_master));
     if is_master && let Some(map) = entry.as_map_mut() {
         map.remove("mac_address");
     }

@@ -216,7 +216,7 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     if new_name.take_if(|name| name.len() > MAX_NAME).is_some() {
         build.discard_value(written, &name_path, NAME_LENGTH);
     }
-    let is_there = |name: &str| facts.nics.iter().any(|nic| nic.name == name);
+    let is_there = |name: &str| facts.with_name(name).is_some();
     // NICs are renamed by their addresses. Without a match the ID is the name of the NIC.
     let is_matched = has_pattern && !facts.nics.is_empty()
         || device.get("match").is_none_or(Node::is_null) && is_there(id);

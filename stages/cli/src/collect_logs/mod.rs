@@ -301,8 +301,10 @@ impl<'a> Collector<'a> {
                 self.report(path, added);
             }
             Err(e) if e.is_not_found() => self.log_verbose(&format!("{path} not found")),
-            // Directories, sockets and pipes have nothing to collect.
-            Err(e) if !self.sys.is_file(&source) => self.log_verbose(&e.to_string()),
+            // The FIFO of hotplug is on every machine.
+            Err(e) if self.sys.is_dir(&source) || path.ends_with("/hook-hotplug-cmd") => {
+                self.log_verbose(&e.to_string())
+            }
             Err(e) => warning!(self.sys, "{e}"),
         }
     }
