@@ -5,6 +5,9 @@ use crate::machine::Machine;
 
 /// Bytes of a script that a unit calls.
 const MAX_SCRIPT: u64 = 256 << 10;
+/// Commands that change an account.
+const ACCOUNT_COMMANDS: &str =
+    "userdel deluser usermod passwd chpasswd chage chsh gpasswd groupdel delgroup chown chmod vipw";
 
 /// Returns the configuration and the scripts of the instance.
 pub fn texts(machine: &Machine) -> Vec<String> {
@@ -17,6 +20,21 @@ pub fn texts(machine: &Machine) -> Vec<String> {
 /// Returns the administrator's units and scripts of the boot with one of these texts, also in a script that they call. Those of the user-data are
 /// not searched.
 pub fn own_files_with(machine: &Machine, wanted: &[&str]) -> Vec<String> {
+    own_files(machine, &|text| wanted.iter().any(|one| text.contains(one)))
+}
+
+/// Returns the administrator's units and scripts of the boot with a command that changes the account of a user.
+pub fn account_changes(machine: &Machine, user: &str) -> Vec<String> {
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c);
+    let changes = |line: &str| {
+        let has = |word: &str| line.split(is_end).any(|one| one == word);
+        has(user) && ACCOUNT_COMMANDS.split(' ').any(has)
+    };
+    let files = own_files(machine, &|text| text.lines().any(changes));
+    files.into_iter().map(|file| format!("{file} changes the account of {user}")).collect()
+}
+
+fn own_files(machine: &Machine, has_one: &dyn Fn(&str) -> bool) -> Vec<String> {
     let (sys, texts) = (&machine.sys, texts(machine));
     let in_directory = |top: &&str| {
         let top = top.to_string();
@@ -24,7 +42,6 @@ pub fn own_files_with(machine: &Machine, wanted: &[&str]) -> Vec<String> {
         names.map(move |name| format!("{top}/{name}")).collect::<Vec<_>>()
     };
     let files = [UNITS, "/etc/cron.d"].iter().flat_map(in_directory).chain(["/etc/rc.local".to_string()]);
-    let has_one = |text: &str| wanted.iter().any(|one| text.contains(one));
     let calls_one = |word: &str| {
         let path = word.trim_start_matches(|c| c != '/');
         let start = if path.is_empty() || !sys.is_file(path) {
