@@ -267,7 +267,7 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
                 page.findings.note(format!("{top}/{file}"), problem);
             } else if now == used {
                 owner = Some(top.to_string());
-            } else if let Some(owner) = &owner {
+            } else if let Some(owner) = owner.as_ref().filter(|owner| *owner != top) {
                 // NoCloud needs the file, so that of a directory that only refers to another place is empty.
                 if !now.is_empty() {
                     let problem = format!("not used: {owner}, which is read too, takes precedence");
