@@ -628,6 +628,24 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("hosts-line", "echo '127.0.0.1 mirror.test' >>/etc/hosts
           printf '#!/bin/sh\\necho \"curl: (7) Failed to connect to mirror.test port 80: Connection refused\" >&2\\nexit 7\\n' >user-data", "",
           "/etc/hosts, line", "mirror.test has the address 127.0.0.1"),
+        ("sudo-unit", "printf '#cloud-config\\nusers: [{name: amy, shell: /bin/bash, sudo: \"ALL=(ALL) NOPASSWD:ALL\", ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/rm -f /etc/sudoers.d/90-cloud-init-users\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/cis.service
+          systemctl enable cis", "",
+          "user-data part-001, line 2", "cis.service names /etc/sudoers"),
+        ("vendor-data", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; printf '#cloud-config\\nruncmd: [touch /srv/a]\\n' >vendor-data", "printf '#cloud-config\\nruncmd: [touch /srv/b]\\n' >/var/lib/cloud/seed/nocloud/vendor-data",
+          "nocloud/vendor-data", "the instance ID has not changed"),
+        ("emptied-keys", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/sh -c \": >/home/amy/.ssh/authorized_keys\"\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/wipe.service
+          systemctl enable wipe", "",
+          "user-data part-001, line 2", "wipe.service changes the account of amy"),
+        ("shells-unit", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf '#!/bin/sh\\nfor u in $(awk -F: \"\\\\$3 >= 1000 {print \\\\$1}\" /etc/passwd); do usermod -s /usr/sbin/nologin $u; done\\n' >/usr/local/sbin/lockdown; chmod 755 /usr/local/sbin/lockdown
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/usr/local/sbin/lockdown\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/lockdown.service
+          systemctl enable lockdown", "",
+          "user-data part-001, line 2", "lockdown.service changes the account of amy"),
+        ("log-variable", "printf '#!/bin/bash\\nlog=/var/log/setup.log\\n{\\necho \"WARNING: Retrying: NameResolutionError: Failed to resolve pypi.test (Temporary failure in name resolution)\"\\necho \"ERROR: No matching distribution found for ansible\"\\nfalse\\n} >>$log 2>&1\\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "",
+          "/etc/resolv.conf", "Temporary failure in name resolution"),
         // Notes.
         ("condition", "printf '#cloud-config\\nusers: [USER]\\npower_state: {mode: reboot, condition: \"test -e /srv/wanted\"}\\n' >user-data", "",
           "user-data part-001, line 3", "power_state: no effect, because its condition is not fulfilled"),

@@ -478,7 +478,7 @@ fn report(
         (file, format!("the proxy {host}, which it sets, could not be reached"), remedy)
     };
     let host = |(line, what)| {
-        let remedy = "correct or remove the line, so that a server is asked for the address";
+        let remedy = "correct or remove the line, so that the name server gives the address";
         (line, format!("{what}, which could not be connected to"), remedy)
     };
     let file = file.or_else(|| named_proxy(machine, &evidence).map(proxy));

@@ -5,9 +5,9 @@ use crate::machine::Machine;
 
 /// Bytes of a script that a unit calls.
 const MAX_SCRIPT: u64 = 256 << 10;
-/// Commands that change an account.
-const ACCOUNT_COMMANDS: &str =
-    "userdel deluser usermod passwd chpasswd chage chsh gpasswd groupdel delgroup chown chmod vipw";
+/// Commands that change an account, also one that a variable names, and words of those that change its files.
+const ACCOUNT_COMMANDS: &str = "userdel deluser usermod passwd chpasswd chage chsh gpasswd groupdel delgroup";
+const FILE_WORDS: &str = "chown chmod setfacl .ssh authorized_keys";
 
 /// Returns the configuration and the scripts of the instance.
 pub fn texts(machine: &Machine) -> Vec<String> {
@@ -28,7 +28,8 @@ pub fn account_changes(machine: &Machine, user: &str) -> Vec<String> {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c);
     let changes = |line: &str| {
         let has = |word: &str| line.split(is_end).any(|one| one == word);
-        has(user) && ACCOUNT_COMMANDS.split(' ').any(has)
+        let has_one = |words: &str| words.split(' ').any(has);
+        has_one(ACCOUNT_COMMANDS) && (has(user) || line.contains('$')) || has(user) && has_one(FILE_WORDS)
     };
     let files = own_files(machine, &|text| text.lines().any(changes));
     files.into_iter().map(|file| format!("{file} changes the account of {user}")).collect()
