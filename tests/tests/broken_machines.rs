@@ -586,7 +586,71 @@ runcmd: [systemctl start app]\n' >user-data", "", "app.service", "spawning /srv/
         ("two-seeds", "mkdir -p /srv/seed; cp meta-data network-config /srv/seed; printf '#cloud-config\\nusers: [USER]\\n' >/srv/seed/user-data
           printf '#cloud-config\\nusers: [USER]\\nruncmd: [touch /srv/a]\\n' >user-data
           printf 'datasource: {NoCloud: {seedfrom: \"file:///srv/seed/\"}}\\n' >/etc/cloud/cloud.cfg.d/99-own.cfg", "", "seed/nocloud/user-data", "/srv/seed, which is read too"),
+        ("auto-restart", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; mkdir -p /etc/systemd/system/ssh.service.d
+          printf '[Unit]\\nStartLimitIntervalSec=0\\n[Service]\\nExecStartPre=/bin/sh -c \"sleep 2; exit 1\"\\nRestart=always\\nRestartSec=1\\n' >/etc/systemd/system/ssh.service.d/own.conf", "timeout 20 sh -c 'until [ $(systemctl show -P NRestarts ssh) != 0 ] && [ $(systemctl show -P SubState ssh) = start-pre ]; do sleep .1; done'",
+          "sshd", "the SSH server is enabled and does not run"),
+        ("line-ip", "# kernel: ip=192.0.2.10::192.0.2.1:255.255.255.0::eth0:none
+          mkdir -p /etc/systemd/system-generators; printf '#!/bin/sh\\nprintf \"DEVICE=eth0\\\\nPROTO=static\\\\nIPV4ADDR=192.0.2.10\\\\nIPV4NETMASK=255.255.255.0\\\\n\" >/run/net-eth0.conf\\n' >/etc/systemd/system-generators/own; chmod 755 /etc/systemd/system-generators/own
+          printf 'version: 2\\nethernets: {eth0: {addresses: [192.0.2.99/24]}}\\n' >network-config
+          printf '#cloud-config\\nusers: [USER]\\n' >user-data", "",
+          "nocloud/network-config", "not used, because ip= is set (kernel command line)"),
+        ("userdel-unit", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/usr/sbin/userdel amy\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/purge.service
+          systemctl enable purge", "",
+          "user-data part-001, line 2", "purge.service changes the account of amy"),
+        ("lock-unit", "printf '#cloud-config\\nssh_pwauth: true\\nusers: [{name: bob, plain_text_passwd: x, lock_passwd: false, shell: /bin/bash}]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/usr/sbin/usermod -L bob\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/harden.service
+          systemctl enable harden", "",
+          "user-data part-001, line 3", "harden.service changes the account of bob"),
+        ("cloud-dir", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf 'system_info: {paths: {cloud_dir: /opt/cloud}}\\n' >/etc/cloud/cloud.cfg.d/99-own.cfg
+          printf '[Match]\\nName=eth*\\n[Network]\\nAddress=192.0.2.10/24\\n' >/etc/systemd/network/05-own.network", "",
+          "datasource", "/var/lib/cloud/seed/nocloud has user-data, but is not"),
+        ("apt-conf", "printf '#cloud-config\\nusers: [USER]\\napt: {conf: \"APT::Install-Recommends \\\\\"false\\\\\";\\\\n\"}\\n' >user-data
+          echo 'APT::Install-Recommends \"true\";' >/etc/apt/apt.conf.d/99own", "",
+          "94cloud-init-config, line 1", "no effect: /etc/apt/apt.conf.d/99own, line 1"),
+        ("group-unit", "printf '#cloud-config\\ngroups: [ops]\\nusers: [{name: amy, groups: [ops], shell: /bin/bash, ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/usr/bin/gpasswd -d amy ops\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/directory.service
+          systemctl enable directory", "",
+          "user-data part-001, line 3", "user amy is not in the configured group ops"),
+        ("automount", "printf '#cloud-config\\nusers: [USER]\\nmounts: [[/dev/disk/by-id/scsi-0DO_Volume_data, /data, ext4, \"noauto,x-systemd.automount\", \"0\", \"2\"]]\\n' >user-data", "",
+          "user-data", "scsi-0DO_Volume_data does not exist"),
+        ("logger", "printf '#!/bin/bash\\nexec > >(logger -t user-data) 2>&1\\nset -e\\ngetent hosts x.test || { echo \"curl: (6) Could not resolve host: x.test\"; sleep 1; exit 6; }\\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "",
+          "/etc/resolv.conf", "Could not resolve host: x.test"),
+        ("bash-line-ends", "printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /opt/setup.sh, content: \"set -e\\\\r\\\\nmkdir -p /srv/a\\\\r\\\\ncd /srv/a\\\\r\\\\n\"}]\\nruncmd: [bash /opt/setup.sh]\\n' >user-data", "",
+          "/opt/setup.sh", "line ends of Windows"),
+        ("edited-copy", "printf '#cloud-config\\nusers: [USER]\\n' >user-data", "sleep 1; printf '#cloud-config\\nusers: [USER]\\nruncmd: [touch /srv/new]\\n' >/var/lib/cloud/instance/user-data.txt",
+          "/var/lib/cloud/instance/user-data.txt", "edited after the boot, without effect"),
+        ("masked-file", "ln -s /dev/null /etc/systemd/system/app.service
+          printf '#cloud-config\\nusers: [USER]\\nwrite_files: [{path: /etc/systemd/system/app.service, content: \"[Service]\\\\nExecStart=/usr/bin/sleep 1000\\\\n[Install]\\\\nWantedBy=multi-user.target\\\\n\"}]\\nruncmd: [systemctl daemon-reload, \"systemctl enable --now app || true\"]\\n' >user-data", "",
+          "/etc/systemd/system/app.service", "a link to /dev/null"),
+        ("hosts-line", "echo '127.0.0.1 mirror.test' >>/etc/hosts
+          printf '#!/bin/sh\\necho \"curl: (7) Failed to connect to mirror.test port 80: Connection refused\" >&2\\nexit 7\\n' >user-data", "",
+          "/etc/hosts, line", "mirror.test has the address 127.0.0.1"),
+        ("sudo-unit", "printf '#cloud-config\\nusers: [{name: amy, shell: /bin/bash, sudo: \"ALL=(ALL) NOPASSWD:ALL\", ssh_authorized_keys: [\"KEY\"]}]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/rm -f /etc/sudoers.d/90-cloud-init-users\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/cis.service
+          systemctl enable cis", "",
+          "user-data part-001, line 2", "cis.service names /etc/sudoers"),
+        ("vendor-data", "printf '#cloud-config\\nusers: [USER]\\n' >user-data; printf '#cloud-config\\nruncmd: [touch /srv/a]\\n' >vendor-data", "printf '#cloud-config\\nruncmd: [touch /srv/b]\\n' >/var/lib/cloud/seed/nocloud/vendor-data",
+          "nocloud/vendor-data", "the instance ID has not changed"),
+        ("emptied-keys", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/bin/sh -c \": >/home/amy/.ssh/authorized_keys\"\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/wipe.service
+          systemctl enable wipe", "",
+          "user-data part-001, line 2", "wipe.service changes the account of amy"),
+        ("shells-unit", "printf '#cloud-config\\nusers: [USER]\\n' >user-data
+          printf '#!/bin/sh\\nfor u in $(awk -F: \"\\\\$3 >= 1000 {print \\\\$1}\" /etc/passwd); do usermod -s /usr/sbin/nologin $u; done\\n' >/usr/local/sbin/lockdown; chmod 755 /usr/local/sbin/lockdown
+          printf '[Unit]\\nAfter=cloud-config.service\\n[Service]\\nType=oneshot\\nExecStart=/usr/local/sbin/lockdown\\n[Install]\\nWantedBy=cloud-init.target\\n' >/etc/systemd/system/lockdown.service
+          systemctl enable lockdown", "",
+          "user-data part-001, line 2", "lockdown.service changes the account of amy"),
+        ("log-variable", "printf '#!/bin/bash\\nlog=/var/log/setup.log\\n{\\necho \"WARNING: Retrying: NameResolutionError: Failed to resolve pypi.test (Temporary failure in name resolution)\"\\necho \"ERROR: No matching distribution found for ansible\"\\nfalse\\n} >>$log 2>&1\\n' >user-data
+          echo 'nameserver 192.0.2.99' >/etc/resolv.conf", "",
+          "/etc/resolv.conf", "Temporary failure in name resolution"),
         // Notes.
+        ("condition", "printf '#cloud-config\\nusers: [USER]\\npower_state: {mode: reboot, condition: \"test -e /srv/wanted\"}\\n' >user-data", "",
+          "user-data part-001, line 3", "power_state: no effect, because its condition is not fulfilled"),
+        ("asked-device", "printf '#cloud-config\\nusers: [USER]\\nruncmd: [\"[ -b /dev/vdb ] && mkfs.ext4 /dev/vdb && mount /dev/vdb /data\", mkdir -p /data/app]\\n' >user-data", "",
+          "scripts/runcmd, line 2", "the script looks for the device first; /dev/vdb does not exist"),
         ("by-hand", "printf '#cloud-config\\nusers: [USER]\\n' >user-data", "cloud-init clean", "stages", "as by cloud-init clean"),
         ("early-branch", "printf '#cloud-config\\nusers: [USER]\\nbootcmd: [\"prepare-disk || true\"]\\n' >user-data", "", "init", "which the script handles"),
         ("repeated", "printf '#cloud-config\nusers: [USER]\nruncmd: [ls /srv/x]\n' >user-data",

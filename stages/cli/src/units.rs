@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::stage_table::STAGES;
 
 /// What is asked of each unit.
-const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,AssertResult,\
+const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,NRestarts,ExecMainStatus,Job,ConditionResult,AssertResult,\
                           ConditionTimestampMonotonic,FragmentPath,DropInPaths,ExecStart,After,Wants,Requires,Requisite,BindsTo,PartOf,StopPropagatedFrom,\
                           Conflicts,ConflictedBy,Environment,Listen";
 

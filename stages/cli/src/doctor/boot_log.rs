@@ -8,6 +8,9 @@ const MAX_LOG: u64 = 64 << 20;
 /// The line with which the first stage of a boot begins.
 const BEGIN: &str = " running 'init-local' at ";
 
+/// Parts of what power_state says about a condition that is not fulfilled, separated by bars.
+const UNFULFILLED: &str = "Condition was false|condition not met|unexpected exit";
+
 /// A warning or an error of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -25,6 +28,8 @@ pub struct Boot {
     pub version: String,
     pub events: Vec<Event>,
     pub problems: Vec<Problem>,
+    /// What power_state said about its condition, if it was not fulfilled.
+    pub condition: Option<String>,
 }
 
 /// The log.
@@ -60,6 +65,10 @@ fn split(log: &str, now: i64) -> (Option<Boot>, Option<Boot>) {
         version: lines[from].split_once("Cloud-init v. ").map_or("", |(_, rest)| word(rest)).to_string(),
         events: from_log(&lines[from..to].join("\n"), now).0,
         problems: problems(&lines[from..to], from + 1),
+        condition: lines[from..to].iter().find_map(|line| {
+            let (_, text) = line.split_once("]: ").filter(|(head, _)| head.contains("power_state_change"))?;
+            UNFULFILLED.split('|').any(|part| text.contains(part)).then(|| text.to_string())
+        }),
     };
     match *begins.as_slice() {
         [] => (None, None),
@@ -114,5 +123,15 @@ mod tests {
         assert_eq!((last.problems[0].line, last.problems[0].module.as_deref()), (5, Some("ssh")));
         assert_eq!(last.problems[0].text, "say [b]: c");
         assert!(super::split("", 0).0.is_none());
+        for (text, expected) in [
+            ("Condition was false. Will not perform state change.", true),
+            ("check_condition command: exited 1. condition not met.", true),
+            ("check_condition command: unexpected exit 127. do not apply change.", true),
+            ("check_condition command: exited 0. condition met.", false),
+        ] {
+            let log = boot("1", &format!("x - power_state_change.rs[DEBUG]: {text}\n"));
+            let condition = super::split(&log, 0).0.unwrap().condition;
+            assert_eq!(condition.as_deref(), expected.then_some(text));
+        }
     }
 }

@@ -93,8 +93,14 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             "chown" | "chgrp" => String::new(),
             _ => missing(word),
         };
-        for (number, why) in hidden_failures(&sys.read_text(&path).unwrap_or_default(), &lacks) {
+        for (number, why, is_asked) in hidden_failures(&sys.read_text(&path).unwrap_or_default(), &lacks) {
             page.findings.layer = Layer::Configuration;
+            if is_asked {
+                let problem =
+                    format!("a command does not run, because the script looks for the device first{why}");
+                page.findings.note(format!("{path}, line {number}"), problem);
+                continue;
+            }
             let problem = format!("a command fails, which the script hides{why}");
             let remedy = "correct the name, or make it before; lsblk -f lists the devices";
             page.findings.warning(format!("{path}, line {number}"), problem, remedy);
@@ -111,8 +117,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             let problem = format!("swap {device} is not used{}", missing(&device));
             page.findings.warning(place_at(&row.at, "mounts"), problem, "lsblk -f lists the devices");
         }
-        let is_wanted = point.starts_with('/') && !has("noauto");
         let is_automounted = has_automount(&text(3));
+        let is_wanted = point.starts_with('/') && (is_automounted || !has("noauto"));
         // An automount waits for a device that may never come.
         if is_wanted && (!is_mounted && !is_automounted || is_automounted && !missing(&device).is_empty()) {
             let place = place_at(&row.at, "mounts");
@@ -153,8 +159,8 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
 
 /// Returns the numbers of lines of a script that name a missing device, user or group and hide that they fail, with what they lack. A script
 /// that looks for the device first may do without it.
-fn hidden_failures(script: &str, lacks: &dyn Fn(&str, &str) -> String) -> Vec<(usize, String)> {
-    let failure = |command: &str| {
+fn hidden_failures(script: &str, lacks: &dyn Fn(&str, &str) -> String) -> Vec<(usize, String, bool)> {
+    let failure = |line: &str, command: &str, is_first: bool| {
         let mut words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
         let program = words.next()?.rsplit('/').next()?;
         let name = match program {
@@ -164,13 +170,22 @@ fn hidden_failures(script: &str, lacks: &dyn Fn(&str, &str) -> String) -> Vec<(u
             }
             _ => return None,
         };
-        let is_hidden = HIDING.split(',').any(|end| command.contains(end));
+        let is_hidden = is_first && HIDING.split(',').any(|end| line.contains(end));
         let is_asked = script.contains(&format!(" {name} ]"))
             || script.matches(name).count() > 1 && script.contains("blkid");
-        (is_hidden && !is_asked).then(|| lacks(program, name)).filter(|why| !why.is_empty())
+        (is_hidden || is_asked)
+            .then(|| lacks(program, name))
+            .filter(|why| !why.is_empty())
+            .map(|why| (why, is_asked))
     };
-    let of_line = |line: &str| line.split(';').find_map(failure);
-    (1..).zip(script.lines()).filter_map(|(number, line)| Some((number, of_line(line)?))).collect()
+    let of_line = |line: &str| {
+        line.split(';').find_map(|line| {
+            let mut commands = line.split("&&").enumerate();
+            commands.find_map(|(at, command)| failure(line, command, at == 0))
+        })
+    };
+    let lines = (1..).zip(script.lines());
+    lines.filter_map(|(number, line)| of_line(line).map(|(why, is_asked)| (number, why, is_asked))).collect()
 }
 
 fn has_automount(options: &Option<String>) -> bool {
@@ -207,13 +222,19 @@ mod tests {
             ("id deploy; chown deploy /srv || true; ls", Some((1, "deploy"))),
             ("chown there /srv || true", None),
             ("mount /dev/vdz /data", None),
-            ("if [ -b /dev/vdz ]; then\nmount /dev/vdz /data || true\nfi", None),
+            ("ls && mount /dev/vdz /data || true", None),
             ("mount -a || true", None),
             ("echo /dev/vdz || true", None),
         ] {
             let found = hidden_failures(script, &lacks);
-            let found = found.first().map(|(number, name)| (*number, name.as_str()));
-            assert_eq!(found, expected, "{script}");
+            let found = found.first().map(|(number, name, is_asked)| ((*number, name.as_str()), *is_asked));
+            assert_eq!(found, expected.map(|expected| (expected, false)), "{script}");
+        }
+        for (script, line) in [
+            ("[ -b /dev/vdz ] && mkfs.ext4 /dev/vdz && mount /dev/vdz /data", 1),
+            ("if [ -b /dev/vdz ]; then\nmount /dev/vdz /data || true\nfi", 2),
+        ] {
+            assert_eq!(hidden_failures(script, &lacks), [(line, "/dev/vdz".to_string(), true)], "{script}");
         }
     }
 }

@@ -154,6 +154,23 @@ pub fn excluded_package(sys: &System, evidence: &[String]) -> Option<(String, St
     })
 }
 
+/// Returns the line of /etc/hosts, and the name with its address, if messages about a connection name a host that it has.
+pub fn named_host(sys: &System, evidence: &[String]) -> Option<(String, String)> {
+    if Cause::of(evidence).is_none_or(|(cause, _)| cause.layer != Layer::Network) {
+        return None;
+    }
+    let ends = |c: char| !c.is_ascii_alphanumeric() && !"-.".contains(c);
+    let is_named = |name: &&str| {
+        name.contains('.') && evidence.iter().any(|line| line.split(ends).any(|word| word == *name))
+    };
+    (1..).zip(sys.read_text("/etc/hosts").ok()?.lines()).find_map(|(number, line)| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address = words.next()?;
+        let name = words.find(is_named)?;
+        Some((format!("/etc/hosts, line {number}"), format!("{name} has the address {address}")))
+    })
+}
+
 /// Returns the file with its line that sets a proxy, and the proxy's host, if messages about a connection name it.
 pub fn named_proxy(machine: &Machine, evidence: &[String]) -> Option<(String, String)> {
     const DIRECTORIES: [&str; 5] = [
@@ -224,6 +241,24 @@ mod tests {
             assert_eq!(found.map(|(at, _)| at).as_deref(), Some("/etc/apt/preferences.d/own, line 7"));
         }
         assert_eq!(excluded_package(&sys, &["x".to_string()]), None);
+    }
+
+    #[test]
+    fn line_of_the_hosts_file_is_named_for_a_failed_connection() {
+        let root = scratch::TempDir::new();
+        root.put("etc/hosts", "127.0.0.1 localhost\n# 10.0.0.1 b.test\n127.0.1.1 a mirror.test\n");
+        for (line, expected) in [
+            ("curl: (7) Failed to connect to mirror.test port 80: Connection refused", true),
+            ("curl: (7) Failed to connect to x.mirror.test port 80: Connection refused", false),
+            ("curl: (7) Failed to connect to b.test port 80: Connection refused", false),
+            ("localhost: Connection refused", false),
+            ("mirror.test", false),
+        ] {
+            let found = named_host(&System::new(&root), &[line.to_string()]);
+            let wanted =
+                ("/etc/hosts, line 3".to_string(), "mirror.test has the address 127.0.1.1".to_string());
+            assert_eq!(found, expected.then_some(wanted), "{line}");
+        }
     }
 
     #[test]

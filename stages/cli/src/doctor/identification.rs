@@ -1,5 +1,6 @@
 //! The identification of the machine with its reason: as recorded by the generator at boot, and repeated now.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -32,6 +33,8 @@ const META_DATA: [(&str, &str); 2] =
     [("meta-data", "instance-id"), ("openstack/latest/meta_data.json", "uuid")];
 /// The instance ID of a NoCloud seed whose metadata has none.
 const DEFAULT_ID: &str = "nocloud";
+/// Words of the kernel command line by which a network configuration takes precedence over that of a seed.
+const KERNEL_NETWORK: [&str; 3] = ["network-config=", "ip=", "ip6="];
 /// Where a disk is mounted, below a directory of this process.
 const MEDIUM: &str = "medium";
 
@@ -170,13 +173,27 @@ pub fn section(machine: &Machine, global: &GlobalOptions, inputs: &[MergeInput],
             let problem = "not read: nocloud is there too, and only the first seed directory is read";
             page.findings.warning(second, problem, TWO_SEEDS);
         }
-        unused_data(machine, &status.detail, inputs, page);
+        if !is_edited(machine, page) {
+            unused_data(machine, &status.detail, inputs, page);
+        }
         if status.detail.starts_with("DataSourceNoCloud") {
             inline_data(machine, "NoCloud", "user-data", inputs, page);
         }
     }
     let value = json!({ "decision": decision, "reason": reason, "now": now });
     page.section("identification", "Identified", lines, value);
+}
+
+/// Reports that the copy of the user-data was edited after the boot. Returns whether it was.
+fn is_edited(machine: &Machine, page: &mut Page) -> bool {
+    let at = |name: &str| Some(machine.sys.metadata(machine.layout.instance(name)).ok()?.mtime());
+    let is_edited = at("user-data.txt").zip(at("boot-finished")).is_some_and(|(copy, end)| copy > end);
+    if is_edited {
+        let problem = "edited after the boot, without effect: a copy, which the next boot replaces by the user-data of the datasource";
+        let remedy = "change it at the datasource, then: cloud-init clean --reboot";
+        page.findings.warning(machine.layout.instance("user-data.txt"), problem, remedy);
+    }
+    is_edited
 }
 
 /// Reports what the seed, a directory or a disk, has and this boot did not use: data, because the instance is the same, and a network
@@ -250,7 +267,7 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
                 page.findings.note(format!("{top}/{file}"), problem);
             } else if now == used {
                 owner = Some(top.to_string());
-            } else if let Some(owner) = &owner {
+            } else if let Some(owner) = owner.as_ref().filter(|owner| *owner != top) {
                 // NoCloud needs the file, so that of a directory that only refers to another place is empty.
                 if !now.is_empty() {
                     let problem = format!("not used: {owner}, which is read too, takes precedence");
@@ -270,10 +287,16 @@ fn unused_data(machine: &Machine, detail: &str, inputs: &[MergeInput], page: &mu
         let line = sys.kernel_command_line();
         let hiding =
             inputs.iter().filter_map(|input| input.config.at_path(&["network", "config"])).next_back();
-        if line.split_whitespace().any(|word| word.starts_with("network-config="))
-            && let Some((file, _)) = found(&NETWORK_FILES)
+        let has_word = |start: &&&str| line.split_whitespace().any(|word| word.starts_with(**start));
+        // The initramfs writes files by the others.
+        let has_files = || sys.list("/run").is_ok_and(|names| names.iter().any(|name| is_klibc(name)));
+        if let Some(word) = KERNEL_NETWORK.iter().find(has_word)
+            && (*word == KERNEL_NETWORK[0] || has_files())
+            && let Some((file, now)) = found(&NETWORK_FILES)
+            // DHCP gives the same.
+            && (*word == KERNEL_NETWORK[0] || String::from_utf8_lossy(&now).contains("addresses"))
         {
-            let problem = format!("not used, because network-config= is set ({})", seeds::KERNEL_LINE);
+            let problem = format!("not used, because {word} is set ({})", seeds::KERNEL_LINE);
             page.findings.warning(format!("{top}/{file}"), problem, seeds::KERNEL_REMEDY);
         } else if let Some(setting) = hiding.filter(|setting| setting.as_str() == Some("disabled"))
             && let Some(file) = NETWORK_FILES.iter().find(|file| read(file).is_some())
@@ -420,6 +443,11 @@ fn is_refreshed(inputs: &[MergeInput]) -> bool {
     let mut when = inputs.iter().filter_map(|input| input.config.at_path(&["updates", "network", "when"]));
     let when = when.next_back().and_then(Node::as_seq).unwrap_or_default();
     when.iter().any(|event| matches!(event.as_str(), Some("boot" | "boot-legacy")))
+}
+
+/// Returns whether this is the name of a file of klibc's ipconfig.
+fn is_klibc(name: &str) -> bool {
+    (name.starts_with("net-") || name.starts_with("net6-")) && name.ends_with(".conf")
 }
 
 /// Mounts a disk read-only, in a mount namespace of this process, below the directory that is returned.

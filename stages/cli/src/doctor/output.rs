@@ -156,8 +156,8 @@ pub fn redirected(sys: &System, script: &str) -> Vec<String> {
     let called = script.split_whitespace().filter(|word| word.starts_with('/') && sys.is_file(word));
     let called = called.filter_map(|path| sys.read_head(path, MAX_SCRIPT).ok());
     let called = called.filter(|text| text.starts_with(b"#!")).take(MAX_FILES);
-    let texts: Vec<String> = std::iter::once(script.to_string())
-        .chain(called.map(|text| String::from_utf8_lossy(&text).into_owned()))
+    let texts: Vec<String> = std::iter::once(expanded(script))
+        .chain(called.map(|text| expanded(&String::from_utf8_lossy(&text))))
         .collect();
     let mut files: Vec<&str> = texts.iter().flat_map(|text| text.lines()).filter_map(target).collect();
     files.dedup();
@@ -170,6 +170,20 @@ pub fn redirected(sys: &System, script: &str) -> Vec<String> {
         chosen(&lines.iter().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>())
     };
     files.flat_map(read).collect()
+}
+
+/// Returns a script with the paths that it assigns to variables, such as `LOG=/var/log/x`, in their places.
+fn expanded(script: &str) -> String {
+    let assigned = |line: &str| {
+        let (name, value) = line.trim().split_once('=')?;
+        let value = value.trim_matches(['"', '\'']);
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let is_path = value.starts_with('/') && !value.contains([' ', '$', ';', '`']);
+        (is_name && is_path).then(|| (name.to_string(), value.to_string()))
+    };
+    script.lines().filter_map(assigned).take(MAX_FILES).fold(script.to_string(), |text, (name, value)| {
+        text.replace(&format!("${{{name}}}"), &value).replace(&format!("${name}"), &value)
+    })
 }
 
 /// Returns the file of a line such as `exec >FILE 2>&1`, `exec > >(tee -a FILE | logger) 2>&1`, `PROGRAM >>FILE 2>&1` or
@@ -207,6 +221,17 @@ fn is_log(line: &&String) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn variables_with_paths_are_expanded() {
+        for (script, expected) in [
+            ("log=/a\nx >>$log 2>&1", "log=/a\nx >>/a 2>&1"),
+            ("L=\"/a\"\nx >\"${L}\" 2>&1", "L=\"/a\"\nx >\"/a\" 2>&1"),
+            ("x=b\ny >$x 2>&1", "x=b\ny >$x 2>&1"),
+        ] {
+            assert_eq!(super::expanded(script), expected);
+        }
+    }
+
     #[test]
     fn reasons_are_the_lines_of_the_stage_and_the_script() {
         let begin = |stage: &str| format!("Cloud-init v. 1 running '{stage}' at x. Up 1 seconds.\n");

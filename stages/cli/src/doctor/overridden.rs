@@ -4,6 +4,7 @@
 use config::Node;
 use std::os::unix::fs::MetadataExt as _;
 
+use sort::Named;
 use system::System;
 
 use super::page::Page;
@@ -18,8 +19,12 @@ const SSHD: &str = "/etc/ssh/sshd_config.d";
 const SYSCTL: &str = "/etc/sysctl.d";
 const LIMITS: &str = "/etc/security/limits.d";
 const APT: &str = "/etc/apt/apt.conf.d";
-/// The file with the proxies of `apt`.
-const APT_PROXY: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
+/// Files that modules write: the proxies and the settings of `apt`, and the servers of `ntp`.
+const WRITTEN: [&str; 3] = [
+    "/etc/apt/apt.conf.d/90cloud-init-aptproxy",
+    "/etc/apt/apt.conf.d/94cloud-init-config",
+    "/etc/systemd/timesyncd.conf.d/cloud-init.conf",
+];
 /// Below /etc: directories of which only files with one of these ends are read. `*` stands for a part of a name.
 const ENDS: &str = "\
 sysctl.d .conf
@@ -59,6 +64,8 @@ const VENDOR: [&str; 7] = [
     "sysusers.d",
     "udev/rules.d",
 ];
+/// Words before the path of a script, also of one without `#!`.
+const SHELLS: [&str; 6] = ["sh", "bash", "/bin/sh", "/bin/bash", ".", "source"];
 /// The maximum size of a file whose lines are compared with those of others.
 const MAX_FILE: u64 = 64 << 10;
 /// Keywords of sshd and systemd that add to those before.
@@ -86,6 +93,14 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
         if let Some(problem) = unread(sys, path, &scripts) {
             page.findings.warning(path, problem, "correct name, mode or content in write_files");
         }
+        if is_script(path, &scripts)
+            && sys.read_head(path, MAX_FILE).is_ok_and(|text| text.windows(2).any(|end| end == b"\r\n"))
+        {
+            let problem =
+                "a script with the line ends of Windows (CR LF), which its shell takes as parts of words";
+            let remedy = "save it with the line ends of Unix (LF); on this machine: sed -i 's/\\r$//' FILE";
+            page.findings.warning(path, problem, remedy);
+        }
         if let Some(other) = replaced(sys, path) {
             let problem = format!("no effect: {other} takes its place");
             page.findings.warning(path, problem, format!("write {other} instead, or remove it"));
@@ -97,10 +112,21 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             page.findings.warning(path, problem, "set defer: true for it, or write it to another directory");
         }
         if is_changed(sys, entries, entry) {
+            let link = sys.read_link(path).map_or(String::new(), |target| format!(", a link to {target},"));
             let problem = format!(
-                "it does not have the content of write_files ({}): something changed it since",
+                "it{link} does not have the content of write_files ({}): something changed it since",
                 entry.at
             );
+            if link.contains("/dev/null") {
+                let problem =
+                    format!("a link to /dev/null, so the content of write_files is lost ({})", entry.at);
+                page.findings.warning(
+                    path,
+                    problem,
+                    format!("rm {path} before: a unit is masked by such a link"),
+                );
+                continue;
+            }
             // Later an administrator may have changed it, and a script of the owner does it on purpose.
             let first =
                 sys.metadata(machine.layout.instance("sem/config_write_files")).map(|meta| meta.mtime());
@@ -120,7 +146,16 @@ pub fn section(machine: &Machine, merged: &Node, page: &mut Page) {
             }
         }
     }
-    lines(sys, APT_PROXY, &[], page);
+    WRITTEN.iter().for_each(|path| lines(sys, path, &[], page));
+}
+
+/// Returns whether a script runs or reads a file by a shell.
+fn is_script(path: &str, scripts: &[String]) -> bool {
+    scripts.iter().flat_map(|script| script.lines()).any(|line| {
+        let words: Vec<&str> =
+            line.split([' ', '\'', '"', ',', '[', ']']).filter(|word| !word.is_empty()).collect();
+        words.windows(2).any(|pair| pair[1] == path && SHELLS.contains(&pair[0]))
+    })
 }
 
 fn text<'a>(entry: &'a Node, key: &str) -> &'a str {
@@ -227,6 +262,7 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
     let is_unit = main.is_some() && top == UNITS;
     // A row of limits.conf(5) is of a domain, a type and an item.
     let key_words = if top == LIMITS { 3 } else { 1 };
+    let key_of = |line: &str| line.split_whitespace().take(key_words).collect::<Vec<_>>().join(" ");
     let read =
         |path: &str| words(&String::from_utf8_lossy(&sys.read_head(path, MAX_FILE).unwrap_or_default()));
     let text = read(path);
@@ -245,7 +281,10 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
         if !is_read || !is_main && (name == own || is_first != (top == SSHD)) {
             continue;
         }
-        let lines_of_other = read(&other);
+        let text_of_other = read(&other);
+        let lines_of_other: Vec<&str> = text_of_other.lines().collect();
+        let mut places = Named::<Vec<usize>>::default();
+        (0..).zip(&lines_of_other).for_each(|(at, line)| places.entry(&key_of(line)).push(at));
         for (number, line) in (0..).zip(text.lines()) {
             let key = line.split_whitespace().next().unwrap_or("#");
             // apt's lists add to those before, and names in braces are parts of others.
@@ -253,16 +292,13 @@ fn overridden(sys: &System, path: &str) -> Option<(String, String)> {
             if key.starts_with('#') || ADDING.contains(key) || is_list {
                 continue;
             }
-            for (at, line_of_other) in (0..).zip(lines_of_other.lines()) {
-                let key_of = |line: &'_ str| {
-                    line.split_whitespace().take(key_words).map(str::to_string).collect::<Vec<_>>()
-                };
+            for at in places.get(&key_of(line)).into_iter().flatten() {
+                let line_of_other = lines_of_other[*at];
                 let mut words = line_of_other.split_whitespace().skip(1);
                 // grub's files add to a value by its name.
                 let adds = line_of_other.contains(&format!("${key}"))
                     || line_of_other.contains(&format!("${{{key}"));
-                if key_of(line_of_other) == key_of(line)
-                    && !line.split_whitespace().eq(line_of_other.split_whitespace())
+                if !line.split_whitespace().eq(line_of_other.split_whitespace())
                     && !adds
                     && (!is_unit || words.next().is_none() || SINGLE.split(' ').any(|single| single == key))
                 {
@@ -354,6 +390,20 @@ mod tests {
             ("/etc/app.conf".into(), None),
         ] {
             assert_eq!(super::overridden(&sys, &path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn scripts_that_a_shell_runs_or_reads_are_known() {
+        for (script, expected) in [
+            ("bash /opt/x", true),
+            ("'bash' '/opt/x' 'a'", true),
+            ("runcmd: [[sh, /opt/x]]", true),
+            ("set -e; . /opt/x", true),
+            ("cat /opt/x", false),
+            ("bash /opt/x.bak", false),
+        ] {
+            assert_eq!(super::is_script("/opt/x", &[script.to_string()]), expected, "{script}");
         }
     }
 

@@ -39,6 +39,16 @@ pub fn section(machine: &Machine, merged: &Node, inputs: &[MergeInput], log: &Bo
         page.findings.warning(layout.instance("sem"), problem, remedy);
     }
     page.findings.layer = Layer::Configuration;
+    if let Some(text) = log.last.as_ref().and_then(|boot| boot.condition.as_ref())
+        && let Some(setting) = merged.get("power_state")
+    {
+        let problem = format!("power_state: no effect, because its condition is not fulfilled: {text}");
+        // An exit status of 1 may be intended.
+        let is_error = text.contains("unexpected exit");
+        let severity = if is_error { Severity::Warning } else { Severity::Note };
+        let remedy = "exit status 0 of the condition is true, and 1 is false";
+        page.findings.add(severity, place_at(&setting.at, "power_state"), problem, remedy);
+    }
     let boot = log.last.as_ref().and_then(|boot| Some(boot.events.first()?.at / 1_000_000));
     for (place, problem, module) in came_later(machine, merged, inputs) {
         let remedy =

@@ -9,10 +9,11 @@ use super::boot::Boot;
 use super::boot_log::BootLog;
 use super::cause::{self, Cause};
 use super::evidence::{
-    ATTRIBUTES_TIMEOUT, DENIED, excluded_package, immutable, named_files, named_proxy, unusable_script,
-    without_execution,
+    ATTRIBUTES_TIMEOUT, DENIED, excluded_package, immutable, named_files, named_host, named_proxy,
+    unusable_script, without_execution,
 };
 use super::identification::NO_DATASOURCE;
+use super::journal::ask_journal;
 use super::output::{self, Output};
 use super::page::Page;
 use super::scripts::{own_files_with, texts};
@@ -66,6 +67,9 @@ const REMEDIES: [(&str, &str); 17] = [
     ("could not verify instance", "check the metadata service; the cached instance was used"),
     ("Failed loading yaml blob", SKIPPED),
 ];
+
+/// Programs that send their input to the journal.
+const LOGGERS: [&str; 2] = ["logger", "systemd-cat"];
 
 /// The failure of a module, or a message of a stage: what its messages say, the most important one first.
 struct Failure {
@@ -422,6 +426,12 @@ fn report(
         let text =
             machine.sys.read_text(machine.layout.instance(&format!("scripts/{name}"))).unwrap_or_default();
         shown.extend(output::redirected(&machine.sys, &text));
+        // `exec > >(logger -t NAME)`, `… | systemd-cat -t NAME`
+        let mut words =
+            text.split([' ', '\n', '(', ')', '|', '"']).skip_while(|word| !LOGGERS.contains(word));
+        if shown.is_empty() && words.next().is_some() && words.next() == Some("-t") {
+            shown.extend(words.next().into_iter().flat_map(|tag| ask_journal(machine, &["-t", tag])));
+        }
     }
     // The index of packages may have been updated in the stage before.
     if shown.is_empty() && texts.iter().any(|text| text.contains("failed to install")) {
@@ -459,13 +469,20 @@ fn report(
     if variables::report(&machine.sys, &place, severity, &evidence, page) {
         return;
     }
-    let proxy = |(file, host)| {
+    let (sys, file) = (&machine.sys, unusable_script(&machine.sys, &paths, is_denied));
+    if file.is_none() {
         page.findings.layer = Layer::Network;
+    }
+    let proxy = |(file, host)| {
         let remedy = "correct the proxy (in user-data: apt: proxy), or check that it answers";
         (file, format!("the proxy {host}, which it sets, could not be reached"), remedy)
     };
-    let file = unusable_script(&machine.sys, &paths, is_denied);
-    if let Some((file, problem, remedy)) = file.or_else(|| named_proxy(machine, &evidence).map(proxy)) {
+    let host = |(line, what)| {
+        let remedy = "correct or remove the line, so that the name server gives the address";
+        (line, format!("{what}, which could not be connected to"), remedy)
+    };
+    let file = file.or_else(|| named_proxy(machine, &evidence).map(proxy));
+    if let Some((file, problem, remedy)) = file.or_else(|| named_host(sys, &evidence).map(host)) {
         page.findings.error(file, problem, remedy).details = evidence;
         return;
     }

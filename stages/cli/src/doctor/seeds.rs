@@ -24,8 +24,7 @@ pub const KERNEL_REMEDY: &str = "remove the word (GRUB_CMDLINE_LINUX in /etc/def
 const FILES: [&str; 2] = ["meta-data", "user-data"];
 const CONFIG_DRIVE: &str = "config_drive/openstack/latest/meta_data.json";
 /// Where people put a seed that no datasource reads, besides directories below that of the seeds.
-const PLACES: &str =
-    "/boot /boot/firmware /boot/efi /etc/cloud /etc/cloud/seed /etc/cloud/seed/nocloud /root /srv /mnt";
+const PLACES: &str = "/var/lib/cloud/seed/nocloud /boot /boot/firmware /boot/efi /etc/cloud /etc/cloud/seed /etc/cloud/seed/nocloud /root /srv /mnt";
 /// The maximum number of directories that are searched for others.
 const MAX_DIRECTORIES: usize = 100;
 const NOT_READ: &str = ", but is not the seed directory of a datasource; ";

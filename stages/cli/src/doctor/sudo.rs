@@ -7,6 +7,7 @@ use config::Node;
 use system::{Command, System};
 
 use super::page::Page;
+use super::scripts::own_files_with;
 use super::{disk, login};
 use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
@@ -109,7 +110,10 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
         }
         if let Some((severity, problem, remedy)) = problem_of(&done.text(), has_rule, has_password) {
             let problem = format!("user {}: {problem}", config::shown_name(&user.name));
-            let details = if has_rule { later_rules(sys, &user.name) } else { Vec::new() };
+            let mut details = if has_rule { later_rules(sys, &user.name) } else { Vec::new() };
+            // A script that removes or replaces them.
+            let others = own_files_with(machine, &["/etc/sudoers"]).into_iter();
+            details.extend(others.map(|file| format!("{file} names /etc/sudoers")));
             page.findings.add(severity, place_at(&user.at, "users"), problem, remedy).details = details;
         }
     }

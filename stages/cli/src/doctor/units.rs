@@ -26,7 +26,7 @@ const OWN: &str = "cloud-init cloud-config. cloud-final. ssh. sshd.";
 
 pub fn section(machine: &Machine, page: &mut Page) {
     masks::section(machine, page);
-    if !machine.sys.is_live() {
+    if !machine.sys.is_live() || !machine.sys.is_dir("/run/systemd/system") {
         return;
     }
     for unit in failed_of_owner(machine) {

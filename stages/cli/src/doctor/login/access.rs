@@ -146,7 +146,10 @@ impl Access {
             let is_forced = sshd.is_some_and(|sshd| !sshd.is_none("forcecommand"));
             if gets_keys && !is_forced {
                 let wanted = user.map.and_then(|map| map.get("shell")?.as_str()).filter(|own| *own != shell);
+                let made = sys.read_text(machine.layout.new_users()).unwrap_or_default();
+                let is_new = made.lines().any(|made| made == user.name);
                 let (why, remedy) = match wanted {
+                    Some(_) if is_new => (": something changed it", "chsh -s SHELL USER"),
                     Some(_) => (": the user already existed, so shell has no effect", "chsh -s SHELL USER"),
                     None => ("", "choose another one (shell:)"),
                 };

@@ -17,8 +17,9 @@ use system::User as Account;
 
 use super::boot_log::BootLog;
 use super::page::Page;
+use super::scripts::account_changes;
 use super::{firewall, history, results, tcp_wrappers};
-use crate::finding::{Layer, place_at};
+use crate::finding::{Layer, Severity, place_at};
 use crate::machine::Machine;
 use crate::units;
 use access::{Access, KEY_SOURCES, Known};
@@ -28,6 +29,8 @@ use users::User;
 
 pub use users::configured_users;
 
+/// The remedy for what the administrator's units and scripts do to an account.
+const CHANGES_REMEDY: &str = "remove the command there, or the user from it, then: cloud-init clean --reboot";
 /// The unit at whose start logins are allowed.
 const SESSIONS: &str = "systemd-user-sessions.service";
 
@@ -57,6 +60,16 @@ impl Seen {
         self.lines.push(format!("{name}: {}", access.describe(&account.shell)));
         self.refused
             .extend(access.refused_password().map(|keyword| (place.clone(), name.to_string(), keyword)));
+        if user.at.source.as_deref().is_some_and(|source| source.starts_with("user-data"))
+            && let Some(group) = user.missing_group(&machine.sys.groups(), account)
+        {
+            let problem =
+                format!("user {name} is not in the configured group {}", config::shown_name(&group));
+            let details = account_changes(machine, &user.name);
+            // The user may have existed already.
+            let severity = if details.is_empty() { Severity::Note } else { Severity::Warning };
+            page.findings.add(severity, &place, problem, CHANGES_REMEDY).details = details;
+        }
         let home = account.home.as_str();
         let belongs_to_root = machine.sys.metadata(home).is_ok_and(|meta| meta.uid() == 0);
         if home.starts_with("/home/") && belongs_to_root && account.uid != 0 {
@@ -76,8 +89,14 @@ impl Seen {
             };
             page.findings.error(place, problem, remedy);
         }
+        let changes = match access.problems[..] {
+            [] => Vec::new(),
+            _ => account_changes(machine, &user.name),
+        };
         for (problem, remedy) in access.problems {
-            page.findings.error(&place, format!("user {name} cannot log in: {problem}"), remedy);
+            let remedy = if changes.is_empty() { remedy } else { CHANGES_REMEDY.into() };
+            let problem = format!("user {name} cannot log in: {problem}");
+            page.findings.error(&place, problem, remedy).details.extend(changes.clone());
         }
     }
 }
@@ -267,7 +286,9 @@ fn without_account(
     if made.lines().any(|made| made == user.name) && !has_errors {
         let problem = format!("user {name}, whom this instance's first boot created, is not in /etc/passwd");
         let remedy = "if the account was not removed on purpose: restore /etc/passwd, or boot a new instance";
-        page.findings.warning(place, problem, remedy);
+        let details = account_changes(machine, &user.name);
+        let remedy = if details.is_empty() { remedy } else { CHANGES_REMEDY };
+        page.findings.warning(place, problem, remedy).details = details;
         return;
     }
     if user.is_default {

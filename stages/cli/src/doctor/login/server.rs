@@ -65,7 +65,8 @@ pub fn server(machine: &Machine, is_needed: bool, page: &mut Page) -> bool {
     let has_keys = keys.iter().any(|name| name.starts_with("ssh_host_") && name.ends_with("_key"))
         // They are empty.
         && !text.starts_with("sshd: no hostkeys available");
-    let is_pending = loaded.iter().any(|unit| unit.is_pending());
+    // Between two restarts it may never come up.
+    let is_pending = loaded.iter().any(|unit| unit.is_pending() && matches!(unit.get("NRestarts"), "" | "0"));
     let (problem, remedy) = match (has_keys, is_valid) {
         (false, _) if is_wanted || runs => (
             format!("{NO_HOST_KEYS}, so the SSH server cannot start or accept connections"),

@@ -1,6 +1,7 @@
 //! The configured users.
 
 use config::{FromNode as _, Node, Position, Reader, Value};
+use system::{Group, User as Account};
 
 /// A configured user.
 pub struct User<'a> {
@@ -16,6 +17,20 @@ impl User<'_> {
     pub fn gets(&self, keys: &[&str], merged: &Node, of_default: &str) -> bool {
         self.map.is_some_and(|map| keys.iter().any(|key| map.get(key).is_some()))
             || self.is_default && merged.get(of_default).is_some()
+    }
+
+    /// Returns a group of the user's map of which the account is no member.
+    pub fn missing_group(&self, groups: &[Group], account: &Account) -> Option<String> {
+        let wanted = self.map?.get("groups")?;
+        let wanted = wanted.as_seq().unwrap_or(std::slice::from_ref(wanted)).iter();
+        let wanted = wanted.filter_map(Node::as_str).flat_map(|names| names.split(',')).map(str::trim);
+        let mut wanted = wanted.filter(|name| !name.is_empty());
+        let is_in = |name: &str| {
+            groups.iter().any(|group| {
+                group.name == name && (group.gid == account.gid || group.members.contains(&account.name))
+            })
+        };
+        wanted.find(|name| !is_in(name)).map(str::to_string)
     }
 }
 
@@ -66,6 +81,26 @@ pub fn configured_users(merged: &Node) -> Vec<User<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn group_without_the_user_is_found() {
+        let root = scratch::TempDir::new();
+        root.put("etc/group", "amy:x:1000:\nops:x:20:amy\ndev:x:21:bob\n");
+        let groups = system::System::new(&root).groups();
+        let account = system::parse_passwd("amy:x:1000:1000::/home/amy:/bin/sh\n").remove(0);
+        for (wanted, expected) in [
+            ("[ops, amy]", None),
+            ("'ops, dev'", Some("dev")),
+            ("[ops, none]", Some("none")),
+            ("ops", None),
+            ("null", None),
+        ] {
+            let root =
+                config::yaml::parse("t", &format!("users: [{{name: amy, groups: {wanted}}}]")).unwrap().root;
+            let found = configured_users(&root)[0].missing_group(&groups, &account);
+            assert_eq!(found.as_deref(), expected, "{wanted}");
+        }
+    }
 
     #[test]
     fn users_are_read_in_each_form() {
