@@ -84,13 +84,14 @@ impl Constructor<'_> {
         if self.path.len() > MAX_DEPTH {
             return too_deep(self.nodes[id].at);
         }
-        if self.states[id].in_progress {
+        let state = &mut self.states[id];
+        if state.in_progress {
             return self.error(id, "this value contains itself through an alias");
         }
-        if self.states[id].constructed {
+        state.in_progress = true;
+        if state.constructed {
             self.count_copy(id)?;
         }
-        self.states[id].in_progress = true;
         let value = match self.nodes[id].tag.clone() {
             Tag::Seq => self.seq(id),
             Tag::Map => self.map(id),

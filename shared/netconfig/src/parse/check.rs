@@ -1,6 +1,7 @@
 //! Checks across the entries of a configuration: undescribed members, duplicate names, and devices that depend on
 //! themselves. Each is reported with its position. A cycle is broken; everything else is left unchanged.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 
 use config::shown_name;
@@ -122,7 +123,8 @@ fn check_members(build: &mut Builder) {
             }
         }
     }
-    let names: HashSet<&String> = links.iter().filter(|l| is_described(&l.id)).map(|l| &l.name).collect();
+    let described = || links.iter().filter(|l| is_described(&l.id));
+    let names = LazyCell::new(|| described().map(|l| &l.name).collect::<HashSet<&String>>());
     for link in links {
         if let Some(lower) = &link.vlan_link
             && !is_described(lower)

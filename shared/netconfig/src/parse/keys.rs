@@ -97,6 +97,11 @@ const NESTED_KEYS: &[(&str, &[&str])] = &[
 ];
 
 impl Section {
+    fn has(&self, name: &str) -> bool {
+        [COMMON_KEYS, self.read, COMMON_NETPLAN_KEYS, self.netplan].iter().any(|keys| keys.contains(&name))
+            || SETTINGS.iter().any(|setting| setting.netplan == name)
+    }
+
     /// Returns the keys of the section's devices.
     fn keys(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         let settings = SETTINGS.iter().map(|setting| setting.netplan);
@@ -159,7 +164,7 @@ pub fn unknown_keys(config: &Node) -> Findings {
 fn check_device(found: &mut Findings, section: &Section, device: &Node, path: &dyn Fn() -> String) {
     for (key, value) in device.entries() {
         let name = key.as_str().unwrap_or_default();
-        if !section.keys().any(|known| known == name) {
+        if !section.has(name) {
             report_unknown(found, (key, value), &path(), section.keys());
             continue;
         }

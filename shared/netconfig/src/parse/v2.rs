@@ -62,7 +62,7 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
                 build.discard(id, &key, format!("expected a device's name, found {}", id.kind()));
                 continue;
             };
-            let path = join_key(&path, &id);
+            let path = build.current.key.clone();
             if device.as_map().is_none() && !device.is_null() {
                 build.discard(device, &path, format!("expected a map, found {}", device.kind()));
                 continue;

@@ -258,7 +258,10 @@ fn fit<'n>(node: &'n Node, path: &mut String, level: Level<'_>, removed: &HashSe
             let level = if level.is_netplan_only("") { level } else { Level::Inner };
             let mut changed: Option<Vec<Node>> = None;
             for (i, item) in items.iter().enumerate() {
-                _ = write!(path, "[{i}]");
+                // The number is in paths of removed values only.
+                if !removed.is_empty() {
+                    _ = write!(path, "[{i}]");
+                }
                 let is_kept = !removed.contains(path.as_str()) && !item.is_null();
                 let fitting = is_kept.then(|| fit(item, path, level, removed));
                 path.truncate(length);
