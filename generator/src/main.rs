@@ -3,6 +3,10 @@
 
 use std::process::ExitCode;
 
+/// The allocator: see docs/small-binaries.md, "Code".
+#[global_allocator]
+static MEMORY: memory::Memory = memory::Memory::empty();
+
 const USAGE: &str = "\
 usage: cloud-init-generator DIRECTORY [DIRECTORY DIRECTORY]    as systemd starts it: enables or disables cloud-init
        ds-identify [--force] [COMMAND-LINE-WORD...]            identifies the cloud, writes the result to /run/cloud-init

@@ -15,7 +15,8 @@ const MAX_DIGITS: usize = 4;
 /// Returns whether text of a document may be quoted as a name in messages that all users can read.
 pub fn looks_like_name(text: &str) -> bool {
     let is_device = text.starts_with("/dev/");
-    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-') || (b == b'/' && is_device);
+    let is_part =
+        |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-') || (b == b'/' && is_device);
     let is_number = text.len() > MAX_DIGITS && text.bytes().all(|b| b.is_ascii_digit());
     (text.len() <= MAX_NAME_LENGTH && !is_number && text.bytes().all(is_part)) || is_mac(text)
 }

@@ -51,8 +51,6 @@ pub const USER_AGENT: &str = concat!("Cloud-Init/", compatible_release!());
 /// The version as `--version` prints it.
 pub const VERSION: &str = concat!(compatible_release!(), " (Firstlight ", env!("CARGO_PKG_VERSION"), ")");
 
-extern crate memory as _; // the allocator
-
 mod account;
 mod activity;
 mod address;

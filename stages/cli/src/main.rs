@@ -36,6 +36,10 @@ use std::process::ExitCode;
 use arguments::{Argument, Arguments, Choice, GlobalOptions, Matches, Parsed, USAGE};
 use machine::Machine;
 
+/// The allocator: see docs/small-binaries.md, "Code".
+#[global_allocator]
+static MEMORY: memory::Memory = memory::Memory::empty();
+
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_default().to_string_lossy().into_owned();

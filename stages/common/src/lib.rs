@@ -55,3 +55,7 @@ pub use prepare::{
 pub use stage::{run, run_guarded};
 pub use status::Record;
 pub use undecided::{Guard, decide};
+
+/// The allocator: see docs/small-binaries.md, "Code".
+#[global_allocator]
+static MEMORY: memory::Memory = memory::Memory::empty();
