@@ -323,7 +323,9 @@ fn power_may_be_cut_at_any_write() {
     let xfs = FileSystem { mkfs: "mkfs.xfs -q", options: "defaults" };
     let btrfs = FileSystem { mkfs: "mkfs.btrfs -q", options: "defaults" };
     let wanted = std::env::var("FIRSTLIGHT_FS").unwrap_or_default();
-    for (name, kind) in [("ext4", EXT4), ("writeback", writeback), ("xfs", xfs), ("btrfs", btrfs)] {
+    let all = [("ext4", EXT4), ("writeback", writeback), ("xfs", xfs), ("btrfs", btrfs)];
+    assert!(wanted.is_empty() || all.iter().any(|(name, _)| *name == wanted), "no FIRSTLIGHT_FS {wanted}");
+    for (name, kind) in all {
         if wanted.is_empty() || wanted == name {
             cut(kind, true, 0, cuts);
             cut(kind, false, 60, cuts);
