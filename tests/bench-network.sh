@@ -54,7 +54,9 @@ for version in 2 1; do
     theirs=-
     case $version,$kind in
     2,netplan | 2,networkd)
-      theirs=$("$lib/container" "$work/machine" run python3 /srv/cpu-of 1 cloud-init "${words[@]}" -p "/srv/v$version-500.yaml" -d "/srv/out-$kind")
+      rounds=1
+      [ "$kind" = networkd ] || rounds=5
+      theirs=$("$lib/container" "$work/machine" run python3 /srv/cpu-of "$rounds" cloud-init "${words[@]}" -p "/srv/v$version-500.yaml" -d "/srv/out-$kind")
       ;;
     esac
     mine=$(python3 "$work/in/cpu-of" 9 "$ours" "${words[@]}" -p "$work/in/v$version-500.yaml" -d "$work/out-$kind")
