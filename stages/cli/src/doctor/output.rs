@@ -10,6 +10,8 @@ const MAX_FILE: u64 = 64 << 20;
 /// Bytes of a script that another one calls, and the maximum number of such scripts, and of files with their output.
 const MAX_SCRIPT: u64 = 256 << 10;
 const MAX_FILES: usize = 8;
+/// Bytes of a path that replaces a variable: each place of the variable grows by it.
+const MAX_PATH: usize = 256;
 /// The maximum number of lines that are quoted.
 const MAX_LINES: usize = 5;
 /// The maximum number of scripts with messages of a shell, and of such messages of one.
@@ -178,10 +180,13 @@ fn expanded(script: &str) -> String {
         let (name, value) = line.trim().split_once('=')?;
         let value = value.trim_matches(['"', '\'']);
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        let is_path = value.starts_with('/') && !value.contains([' ', '$', ';', '`']);
+        let is_path =
+            value.starts_with('/') && value.len() < MAX_PATH && !value.contains([' ', '$', ';', '`']);
         (is_name && is_path).then(|| (name.to_string(), value.to_string()))
     };
-    script.lines().filter_map(assigned).take(MAX_FILES).fold(script.to_string(), |text, (name, value)| {
+    let is_small = script.len() as u64 <= MAX_SCRIPT;
+    let assigned = script.lines().filter(|_| is_small).filter_map(assigned);
+    assigned.take(MAX_FILES).fold(script.to_string(), |text, (name, value)| {
         text.replace(&format!("${{{name}}}"), &value).replace(&format!("${name}"), &value)
     })
 }
@@ -230,6 +235,9 @@ mod tests {
         ] {
             assert_eq!(super::expanded(script), expected);
         }
+        // The text would grow with the length times the number of places.
+        let long = format!("x=/{}\ny >$x", "a".repeat(super::MAX_PATH));
+        assert_eq!(super::expanded(&long), long);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Known<'_> {
     }
 
     /// Returns the groups of a user, in the order of the file.
-    fn groups(&self, account: &Account) -> Vec<&Group> {
+    pub fn groups(&self, account: &Account) -> Vec<&Group> {
         let of = |name: &str| self.places.get(name).into_iter().flatten().copied();
         let mut own: Vec<usize> = of(&account.name).chain(of(&format!(":{}", account.gid))).collect();
         sort::sort(&mut own);

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use config::{Node, Position};
 use serde_json::json;
 use state::layout::RAW_DATA;
-use system::User as Account;
+use system::{Group, User as Account};
 
 use super::boot_log::BootLog;
 use super::page::Page;
@@ -51,6 +51,7 @@ impl Seen {
         machine: &Machine,
         user: &User<'_>,
         account: &Account,
+        groups: &[&Group],
         access: Access,
         page: &mut Page,
     ) {
@@ -61,7 +62,7 @@ impl Seen {
         self.refused
             .extend(access.refused_password().map(|keyword| (place.clone(), name.to_string(), keyword)));
         if user.at.source.as_deref().is_some_and(|source| source.starts_with("user-data"))
-            && let Some(group) = user.missing_group(&machine.sys.groups(), account)
+            && let Some(group) = user.missing_group(groups)
         {
             let problem =
                 format!("user {name} is not in the configured group {}", config::shown_name(&group));
@@ -152,7 +153,7 @@ pub fn section(machine: &Machine, merged: &Node, log: &BootLog, page: &mut Page)
             continue;
         };
         let access = Access::of(&known, sshd.settings(machine, &user.name), user, &account, merged);
-        seen.add(machine, user, &account, access, page);
+        seen.add(machine, user, &account, &known.groups(&account), access, page);
     }
     if let Err(e) = shadow
         && Machine::is_root()
